@@ -1,0 +1,41 @@
+# Every target prepares .venv by itself, once. `make` alone lists the targets.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+ARCHIVE := build/europe.archive
+
+.PHONY: help forecast test test-long lint format geography clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(READY): pyproject.toml constraints.txt
+	@test -d .venv || $(PYTHON) -m venv .venv
+	@echo "installing into .venv (once)"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+forecast: $(READY) ## simulate some days of Europe and forecast the next three at 1 km
+	@$(BIN)/cranpm simulate --domain europe --days 2022-01-24..2022-01-28 $(ARCHIVE)
+	@$(BIN)/cranpm forecast --archive $(ARCHIVE) --day 2022-01-25 --out build/forecast
+
+test: lint ## lint, types and all tests but the long ones
+	@$(BIN)/python -m pytest -m "not long" --cov --cov-report=term
+
+test-long: $(READY) ## the tests that take minutes
+	@$(BIN)/python -m pytest -m long
+
+lint: $(READY) ## ruff and mypy
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: $(READY) ## let ruff format and fix
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+geography: $(READY) ## rebuild the packaged relief, coast and towns from PyPI
+	@$(BIN)/python tools/build_geography.py
+
+clean: ## remove what the targets made, .venv too
+	@rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

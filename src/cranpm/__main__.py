@@ -1,0 +1,5 @@
+"""`python -m cranpm`."""
+
+from cranpm.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""The opponents: forecasts that a network must beat."""

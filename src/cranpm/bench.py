@@ -1,0 +1,127 @@
+"""Benchmarks: figures of this machine in one run, each beside a reference measured in the same run."""
+
+import resource
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from zarr.codecs import ZstdCodec
+
+from cranpm.days import DayRange
+from cranpm.errors import CranpmError
+from cranpm.fill import simulate_archive
+from cranpm.grid import TILE, parse_domain
+from cranpm.repository import Group
+from cranpm.simulate import SimulationSettings
+from cranpm.store import Archive, Window, unpack_pm25
+
+FIRST = date(2021, 1, 1)
+SAMPLES = 60
+ROUNDS = 5
+
+
+def run(what: str, domain: str, days: int) -> dict[str, Any]:
+    """The figures of one benchmark, ready to print."""
+    benches: dict[str, Callable[[str, int], dict[str, Any]]] = {"simulate": bench_simulate, "store": bench_store}
+    if what not in benches:
+        raise CranpmError(expected=f"one of {', '.join(benches)}", found=what, remedy="Name one of these.")
+    return {"machine copy bandwidth, GB/s": copy_bandwidth(), **benches[what](domain, days)}
+
+
+def copy_bandwidth() -> float:
+    """GB moved a second by a plain copy: bytes read plus bytes written, best of five."""
+    source = np.ones(2**25)
+    target = np.empty_like(source)
+    best = min(_timed(lambda: np.copyto(target, source)) for _ in range(5))
+    return 2 * source.nbytes / best / 1e9
+
+
+def bench_simulate(domain: str, days: int) -> dict[str, Any]:
+    """Seconds a day to simulate and store, and the memory it took; compilation and spin-up are in the first day."""
+    stamps = [time.perf_counter()]
+    with tempfile.TemporaryDirectory() as folder:
+        wanted = DayRange(FIRST, FIRST + timedelta(days=days - 1))
+        place = str(Path(folder) / "archive")
+        simulate_archive(
+            place, parse_domain(domain), wanted, SimulationSettings(), lambda _: stamps.append(time.perf_counter())
+        )
+    each = float(np.median(np.diff(stamps[1:])))
+    return {
+        "domain": domain,
+        "days": days,
+        "seconds to the first day (set-up, compilation, spin-up)": stamps[1] - stamps[0],
+        "seconds a day after it, median": each,
+        "seconds in all": stamps[-1] - stamps[0],
+        "seconds for 730 days at this rate": stamps[1] - stamps[0] + 729 * (stamps[-1] - stamps[1]) / (days - 1),
+        "peak resident memory, GB": _peak_memory(),
+    }
+
+
+def _peak_memory() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+
+
+def bench_store(domain: str, days: int) -> dict[str, Any]:
+    """Random samples (two days, target, elevation, land) from the archive against the same reads from plain zarr."""
+    with tempfile.TemporaryDirectory() as folder:
+        place, plain = str(Path(folder) / "archive"), str(Path(folder) / "plain.zarr")
+        last = FIRST + timedelta(days=days - 1)
+        simulate_archive(place, parse_domain(domain), DayRange(FIRST, last), SimulationSettings())
+        archive = Archive(place)
+        group = _copy_to_zarr(archive, plain)
+        samples = _random_samples(archive)
+        ours, reference = [], []
+        for _ in range(ROUNDS):
+            ours.append(_timed(lambda: [_from_archive(archive, *sample) for sample in samples]))
+            reference.append(_timed(lambda: [_from_zarr(group, *sample) for sample in samples]))
+    ratio = float(np.median(np.array(reference) / np.array(ours)))
+    return {
+        "domain": domain,
+        "samples a second, archive": SAMPLES / min(ours),
+        "samples a second, plain zarr": SAMPLES / min(reference),
+        "speed relative to plain zarr (median of rounds)": ratio,
+    }
+
+
+def _copy_to_zarr(archive: Archive, path: str) -> Group:
+    """The same numbers in a plain zarr folder: same chunks, same codec."""
+    group = zarr.open_group(path, mode="w")
+    days, shape = archive.days, archive.domain.fine.shape
+    codec: dict[str, Any] = {"compressors": [ZstdCodec(level=3, checksum=True)]}
+    pm25 = group.create_array(
+        "pm25", shape=(len(days), *shape), chunks=(1, 512, 512), dtype="uint16", fill_value=65535, **codec
+    )
+    for index, day in enumerate(days):
+        pm25[index] = archive.packed_pm25(day)
+    statics = archive.statics()
+    for name, values in (("elevation", statics.elevation_m), ("land", statics.land.astype(np.uint8))):
+        group.create_array(name, shape=shape, chunks=(512, 512), dtype=values.dtype, **codec)[...] = values
+    return zarr.open_group(path, mode="r")
+
+
+def _random_samples(archive: Archive) -> list[tuple[int, Window]]:
+    rng = np.random.default_rng(0)
+    rows, cols = archive.domain.fine.shape
+    corners = rng.integers((1, 0, 0), (len(archive.days) - 1, rows - TILE + 1, cols - TILE + 1), (SAMPLES, 3))
+    return [(int(day), (slice(row, row + TILE), slice(col, col + TILE))) for day, row, col in corners]
+
+
+def _from_archive(archive: Archive, index: int, window: Window) -> list[Any]:
+    days = [FIRST + timedelta(days=index + step) for step in (-1, 0, 1)]
+    return [*(archive.pm25(day, window) for day in days), archive.elevation(window), archive.land(window)]
+
+
+def _from_zarr(group: Group, index: int, window: Window) -> list[Any]:
+    fields = [unpack_pm25(np.asarray(group["pm25"][(index + step, *window)])) for step in (-1, 0, 1)]
+    return [*fields, np.asarray(group["elevation"][window]), np.asarray(group["land"][window]).astype(bool)]
+
+
+def _timed(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start

@@ -1,0 +1,9 @@
+"""The one error type that users see: what was expected, what was found, what to do."""
+
+
+class CranpmError(Exception):
+    """A refusal that a user can act on; the command line prints it without a traceback."""
+
+    def __init__(self, *, expected: str, found: str, remedy: str):
+        self.expected, self.found, self.remedy = expected, found, remedy
+        super().__init__(f"expected {expected}; found {found}. {remedy}")

@@ -1,0 +1,93 @@
+"""What every provider of data, real or simulated, hands to the archive: fields on the domain's grids."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from cranpm.channels import COARSE
+from cranpm.errors import CranpmError
+from cranpm.grid import Array, Domain
+
+PM25_CEILING_UGM3 = 2000.0
+"""No daily mean is higher; a fill value decoded as a number is (6553.5)."""
+
+
+class Quality(IntEnum):
+    """What is known of a stored day."""
+
+    ABSENT = 0
+    GOOD = 1
+    DEGRADED = 2
+
+
+@dataclass(frozen=True)
+class Statics:
+    """Fields that never change: elevation and its spread inside a pixel (m), and land, on the fine grid."""
+
+    elevation_m: Array
+    spread_m: Array
+    land: Array
+
+
+@dataclass(frozen=True)
+class Stations:
+    """Monitoring stations: `kind` is traffic, industrial or background; `area` urban, suburban or rural."""
+
+    ids: Array
+    lat: Array
+    lon: Array
+    altitude_m: Array
+    country: Array
+    kind: Array
+    area: Array
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
+class DayFields:
+    """One day of data in physical units; NaN is missing."""
+
+    day: date
+    coarse: Array
+    """(35, rows, cols) in the order and units of `channels.COARSE`."""
+    pm25_ugm3: Array
+    """(rows, cols) on the fine grid; NaN over sea and where nothing was retrieved."""
+    stations_ugm3: Array
+    """One value a station, NaN where it did not report."""
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    quality: Quality = Quality.GOOD
+    carry: Mapping[str, Array] = field(default_factory=dict)
+    """What the provider needs to go on from this day; empty on most days."""
+
+    def check(self, domain: Domain, stations: int) -> None:
+        """Refuse wrong shapes and values no such field can take."""
+        shapes = {
+            "coarse": (self.coarse.shape, (len(COARSE), *domain.coarse.shape)),
+            "pm25": (self.pm25_ugm3.shape, domain.fine.shape),
+            "stations": (self.stations_ugm3.shape, (stations,)),
+        }
+        for name, (found, expected) in shapes.items():
+            if found != expected:
+                self._refuse(f"{name} of shape {expected}", str(found), "Put it on the grids of the archive's domain.")
+        for channel, values in zip(COARSE, self.coarse, strict=True):
+            self._check_range(channel.name, values, channel.low, channel.high, channel.unit)
+        self._check_range("pm25", self.pm25_ugm3, 0, PM25_CEILING_UGM3, "ug m-3")
+        self._check_range("stations", self.stations_ugm3, 0, PM25_CEILING_UGM3, "ug m-3")
+        if not np.isfinite(self.pm25_ugm3).any():
+            self._refuse("PM2.5 on some pixels", "none at all", "Leave the day out: a gap is listed, never filled.")
+
+    def _check_range(self, name: str, values: Array, low: float, high: float, unit: str) -> None:
+        if np.isinf(values).any():
+            self._refuse(f"{name} finite or NaN", "infinity", "Mark missing values with NaN.")
+        least, most = np.fmin.reduce(values, axis=None), np.fmax.reduce(values, axis=None)
+        if least < low or most > high:
+            self._refuse(f"{name} in {low:g}..{high:g} {unit}", f"{least:g}..{most:g}", "Check its units.")
+
+    def _refuse(self, expected: str, found: str, remedy: str) -> None:
+        raise CranpmError(expected=f"on {self.day}: {expected}", found=found, remedy=remedy)

@@ -1,0 +1,105 @@
+"""Filling an archive: a provider's days in, one commit each."""
+
+from collections.abc import Callable, Mapping
+from datetime import date
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, field_validator
+
+from cranpm import repository
+from cranpm.days import DayRange, parse_days
+from cranpm.errors import CranpmError
+from cranpm.grid import Domain, parse_domain
+from cranpm.realism import Sample, sample_archive, sample_world
+from cranpm.simulate import SavedAir, SimulationSettings, World
+from cranpm.store import Archive, ArchiveWriter, create_archive
+
+OnDay = Callable[[object], None]
+
+
+class SimulationJob(BaseModel):
+    """What `cranpm simulate` reads from a TOML file and the command line."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    domain: Domain
+    """A name, or a box: { north = 50, west = 4, south = 42, east = 16 }."""
+    days: DayRange
+    """A range 2021-01-01..2022-12-31, a day, or a year."""
+    simulation: SimulationSettings = SimulationSettings()
+    """The world; see `SimulationSettings`."""
+
+    @field_validator("domain", mode="before")
+    @classmethod
+    def _domain(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return parse_domain(value)
+        return {"name": "box", **value} if isinstance(value, dict) else value
+
+    @field_validator("days", mode="before")
+    @classmethod
+    def _days(cls, value: Any) -> Any:
+        return parse_days(str(value)) if isinstance(value, str | int) else value
+
+
+def simulate_archive(
+    location: str, domain: Domain, days: DayRange, settings: SimulationSettings, on_day: OnDay = lambda _: None
+) -> int:
+    """Simulate the days that the archive lacks, creating it where there is none; returns how many were added.
+
+    An archive is one world: other settings or another domain are refused.
+    """
+    present: set[date] = set()
+    saved = None
+    archive = Archive(location) if repository.exists(location) else None
+    producer = _producer(settings, archive.attributes["producer"] if archive else {"first_day": str(days.first)})
+    if archive:
+        _check_same_world(archive, domain, producer)
+        present = set(archive.days)
+        carried = archive.carry()
+        saved = SavedAir.of(*carried) if carried else None
+    wanted = [day for day in days if day not in present]
+    if not wanted:
+        return 0
+    world = World(domain, SimulationSettings(**{key: value for key, value in producer.items() if key != "source"}))
+    if not archive:
+        create_archive(location, domain, world.statics, world.stations, producer)
+    with ArchiveWriter(location) as writer:
+        for fields in world.days(DayRange(wanted[0], wanted[-1]), saved):
+            if fields.day not in present:
+                writer.put(fields)
+                on_day(fields)
+    return len(wanted)
+
+
+def sample(job: SimulationJob, location: str | None, on_day: OnDay = lambda _: None) -> Sample:
+    """What the realism report looks at: the archive's days, or those of a world that is run and not stored."""
+    if location is not None:
+        return sample_archive(Archive(location), job.days)
+    settings = job.simulation.model_copy(update={"first_day": job.simulation.first_day or job.days.first})
+    return sample_world(World(job.domain, settings), job.days, on_day)
+
+
+def _producer(settings: SimulationSettings, known: Mapping[str, Any]) -> dict[str, Any]:
+    """What fills the archive; a first day that was left open is the archive's, or the first one asked for."""
+    producer = {"source": "simulation", **settings.model_dump(mode="json")}
+    return producer | ({"first_day": known.get("first_day")} if settings.first_day is None else {})
+
+
+def _check_same_world(archive: Archive, domain: Domain, producer: dict[str, object]) -> None:
+    found = dict(archive.attributes["producer"])
+    if archive.domain != domain:
+        raise CranpmError(
+            expected=f"an archive of domain {domain.name} at {archive.location}",
+            found=f"domain {archive.domain.name} (N {archive.domain.north}, W {archive.domain.west}, "
+            f"S {archive.domain.south}, E {archive.domain.east})",
+            remedy="Name that domain, or choose another place.",
+        )
+    different = sorted(key for key in found.keys() | producer.keys() if found.get(key) != producer.get(key))
+    if different:
+        raise CranpmError(
+            expected="the settings that the archive was made with: "
+            + ", ".join(f"{key}={found.get(key)}" for key in different),
+            found=", ".join(f"{key}={producer.get(key)}" for key in different),
+            remedy="Use the archive's settings, or choose another place.",
+        )

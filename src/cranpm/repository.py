@@ -1,0 +1,196 @@
+"""Icechunk repositories: where they live, who may write, and one commit at a time."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+from urllib.parse import urlparse
+
+import icechunk
+import zarr
+
+from cranpm.errors import CranpmError
+
+BRANCH = "main"
+DAYS_PER_MANIFEST = 64
+"""How many days share an index file: a commit rewrites one of them, not the index of the whole archive."""
+
+Group = Any
+"""A zarr group; its stubs do not say what a path inside it names."""
+
+_used_in: int | None = None
+
+
+def exists(location: str) -> bool:
+    """Whether a repository with content is there; one whose creation was interrupted does not count."""
+    storage = _storage(location)
+    return icechunk.Repository.exists(storage) and not _is_blank(_open(location))
+
+
+def read(location: str, snapshot: str | None = None) -> tuple[Group, str]:
+    """The root group of one version (the newest where none is named), and the version's id."""
+    repo = _open(location)
+    try:
+        session = repo.readonly_session(BRANCH) if snapshot is None else repo.readonly_session(snapshot_id=snapshot)
+        return zarr.open_group(session.store, mode="r"), session.snapshot_id
+    except icechunk.IcechunkError as error:
+        raise CranpmError(
+            expected=f"version {snapshot or BRANCH} of {location}",
+            found=_first_line(error),
+            remedy="Take a snapshot id from `cranpm info`; if the folder is damaged, restore it from a copy.",
+        ) from error
+    except FileNotFoundError as error:
+        raise CranpmError(
+            expected=f"an archive at {location}",
+            found="one whose creation was interrupted",
+            remedy="Run the command that creates it again.",
+        ) from error
+
+
+def lock(location: str) -> TextIO:
+    """An exclusive lock for one writer on local disk, held until it is closed; object stores need none."""
+    if urlparse(location).scheme:
+        return open(os.devnull)
+    # Beside the archive, because icechunk wants a folder to itself.
+    path = Path(location).resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = open(path.parent / f".{path.name}.lock", "a+")
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        handle.seek(0)
+        found = f"process {handle.read().strip() or 'unknown'} writing to it"
+        handle.close()
+        raise CranpmError(
+            expected=f"no other writer of {location}", found=found, remedy="Wait until it ends, then try again."
+        ) from None
+    handle.truncate(0)
+    handle.write(str(os.getpid()))
+    handle.flush()
+    return handle
+
+
+@contextmanager
+def create(location: str, message: str) -> Iterator[Group]:
+    """A new repository whose first commit is what the block writes; an interrupted creation is started again."""
+    storage = _storage(location)
+    if icechunk.Repository.exists(storage):
+        repo = icechunk.Repository.open(storage)
+        if not _is_blank(repo):
+            raise CranpmError(
+                expected=f"no archive yet at {location}", found="one", remedy="Extend it, or choose another place."
+            )
+    else:
+        _refuse_other_files(location)
+        repo = icechunk.Repository.create(storage, config=_config())
+    session = repo.writable_session(BRANCH)
+    yield zarr.create_group(session.store)
+    session.commit(message)
+
+
+def _is_blank(repo: icechunk.Repository) -> bool:
+    try:
+        zarr.open_group(repo.readonly_session(BRANCH).store, mode="r")
+    except FileNotFoundError:
+        return True
+    return False
+
+
+def _refuse_other_files(location: str) -> None:
+    path = Path(location)
+    if urlparse(location).scheme or not path.exists():
+        return
+    if path.is_file() or any(path.iterdir()):
+        raise CranpmError(
+            expected=f"a new or empty folder at {location}",
+            found="other files there",
+            remedy="Choose another place for the archive.",
+        )
+
+
+@contextmanager
+def commit(location: str, message: str, metadata: dict[str, Any]) -> Iterator[Group]:
+    """The root group for writing; what the block wrote is committed when it ends, and dropped if it fails."""
+    session = _open(location).writable_session(BRANCH)
+    yield zarr.open_group(session.store, mode="r+")
+    try:
+        session.commit(message, metadata=metadata)
+    except icechunk.ConflictError as error:
+        raise CranpmError(
+            expected=f"to be the only writer of {location}",
+            found=_first_line(error),
+            remedy="Another process committed meanwhile; run the command again.",
+        ) from error
+
+
+def history(location: str) -> list[icechunk.SnapshotInfo]:
+    """All versions, newest first."""
+    return list(_open(location).ancestry(branch=BRANCH))
+
+
+def _open(location: str) -> icechunk.Repository:
+    storage = _storage(location)
+    try:
+        return icechunk.Repository.open(storage)
+    except icechunk.IcechunkError as error:
+        raise CranpmError(
+            expected=f"an archive at {location}",
+            found=_first_line(error),
+            remedy="Check the path, or make one with `cranpm simulate`.",
+        ) from error
+
+
+def size_mb(location: str) -> float | None:
+    """Size on local disk; None for an object store, where counting would cost requests."""
+    if urlparse(location).scheme:
+        return None
+    return round(sum(path.stat().st_size for path in Path(location).rglob("*") if path.is_file()) / 1e6, 1)
+
+
+def _storage(location: str) -> icechunk.Storage:
+    """Storage for a folder, s3://bucket/prefix, gs://bucket/prefix or az://account/container/prefix."""
+    _refuse_forks()
+    icechunk.set_logs_filter("error")
+    parts = urlparse(location)
+    prefix = parts.path.strip("/")
+    if not parts.scheme:
+        return icechunk.local_filesystem_storage(str(Path(location).resolve()))
+    if parts.scheme == "s3":
+        return icechunk.s3_storage(bucket=parts.netloc, prefix=prefix, from_env=True)
+    if parts.scheme == "gs":
+        return icechunk.gcs_storage(bucket=parts.netloc, prefix=prefix, from_env=True)
+    if parts.scheme == "az":
+        container, _, rest = prefix.partition("/")
+        return icechunk.azure_storage(account=parts.netloc, container=container, prefix=rest, from_env=True)
+    raise CranpmError(
+        expected="a folder, or a URL that starts with s3://, gs:// or az://",
+        found=location,
+        remedy="Give the archive's place in one of these forms.",
+    )
+
+
+def _refuse_forks() -> None:
+    """Icechunk's threads do not survive a fork: a forked reader would hang for ever, so it is told."""
+    global _used_in
+    _used_in = _used_in or os.getpid()
+    if _used_in != os.getpid():
+        raise CranpmError(
+            expected="an archive opened in a process that was not forked from one that used an archive",
+            found="a forked process",
+            remedy='Start workers with multiprocessing context "spawn" or "forkserver".',
+        )
+
+
+def _config() -> icechunk.RepositoryConfig:
+    by_day: dict[Any, int] = {icechunk.ManifestSplitDimCondition.DimensionName("day"): DAYS_PER_MANIFEST}
+    splitting = icechunk.ManifestSplittingConfig.from_dict({icechunk.ManifestSplitCondition.AnyArray(): by_day})
+    config = icechunk.RepositoryConfig.default()
+    config.manifest = icechunk.ManifestConfig(splitting=splitting)
+    return config
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,80 @@
+"""Settings from one TOML file and `--set a.b=c`, validated; an unknown key is an error."""
+
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from cranpm.errors import CranpmError
+
+Settings = TypeVar("Settings", bound=BaseModel)
+
+
+def load(model: type[Settings], path: Path | None = None, overrides: Sequence[str] = (), **given: Any) -> Settings:
+    """Settings from a file, then `given` values, then overrides written as key=value, each winning over the last."""
+    values: dict[str, Any] = _read(path) if path else {}
+    values |= {key: value for key, value in given.items() if value is not None}
+    for override in overrides:
+        _override(values, override)
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise _explain(error, model) from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        found = error.strerror or type(error).__name__
+        raise CranpmError(expected=f"a settings file at {path}", found=found, remedy="Check the path.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise CranpmError(expected=f"TOML in {path}", found=str(error), remedy="Correct that line.") from None
+
+
+def _override(values: dict[str, Any], override: str) -> None:
+    key, equals, text = override.partition("=")
+    if not key or not equals:
+        raise CranpmError(expected="--set key=value", found=override, remedy="For example --set simulation.seed=3.")
+    *tables, name = key.strip().split(".")
+    for table in tables:
+        inner = values.setdefault(table, {})
+        if not isinstance(inner, dict):
+            raise CranpmError(expected=f"a table {table}", found=f"{table} = {inner!r}", remedy=f"Set {table} itself.")
+        values = inner
+    values[name] = _parse(text.strip())
+
+
+def _parse(text: str) -> Any:
+    """A TOML value where the text is one, else the text itself."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _explain(error: ValidationError, model: type[BaseModel]) -> CranpmError:
+    problem = error.errors()[0]
+    place = ".".join(str(part) for part in problem["loc"]) or model.__name__
+    if problem["type"] == "extra_forbidden":
+        return CranpmError(
+            expected=f"one of the keys {', '.join(_keys(model))}", found=place, remedy="Correct or remove that key."
+        )
+    return CranpmError(
+        expected=f"{place}: {problem['msg']}",
+        found=repr(problem["input"]),
+        remedy="Correct that value.",
+    )
+
+
+def _keys(model: type[BaseModel], prefix: str = "") -> list[str]:
+    keys = []
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            keys += _keys(kind, f"{prefix}{name}.")
+        else:
+            keys.append(f"{prefix}{name}")
+    return keys

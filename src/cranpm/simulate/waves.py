@@ -1,0 +1,101 @@
+"""Random fields that are pure functions of seed, time and place: sums of travelling plane waves.
+
+Each wave has a wavelength, a drift and a complex amplitude that wanders: independent draws at knots in time,
+joined by a spline. Knots far apart make a field that its past predicts well; knots close together make one that
+it does not. This is the only source of chance in the embedded weather, and its memory sets how predictable it is.
+"""
+
+import math
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+
+import numpy as np
+
+from cranpm.grid import EARTH_RADIUS_KM, Array, Grid
+
+EPOCH = date(2000, 1, 1)
+M_PER_DEGREE = math.radians(1) * EARTH_RADIUS_KM * 1000
+
+
+def hours_since_epoch(day: date, hour: float = 0.0) -> float:
+    """Time as the weather counts it."""
+    return (day - EPOCH).days * 24 + hour
+
+
+def day_of_year(hours: float) -> float:
+    """Fractional day of the year, 0 on 1 January, as a smooth annual phase (period 365.25 days)."""
+    return (hours / 24) % 365.25
+
+
+@dataclass(frozen=True)
+class WaveSettings:
+    """One family of waves."""
+
+    count: int
+    """How many plane waves."""
+    shortest_km: float
+    longest_km: float
+    memory_h: float
+    """Hours between independent amplitudes."""
+    drift_ms: float
+    """Eastward speed of short waves; long ones are held back by the Rossby dispersion."""
+    rms: float
+    """Root mean square of the field, or of its gradient where `by_gradient` (a wind, m/s, for a streamfunction)."""
+    by_gradient: bool = False
+
+
+class Waves:
+    """A random field made of one family of waves, evaluated on grids as one small matrix product."""
+
+    def __init__(self, settings: WaveSettings, seed: int, tag: str, reference_latitude: float):
+        self.settings, self.seed, self.tag = settings, seed, tag
+        self.zonal_m_per_degree = M_PER_DEGREE * math.cos(math.radians(reference_latitude))
+        rng = self._rng(-1)
+        length = np.exp(rng.uniform(np.log(settings.shortest_km), np.log(settings.longest_km), settings.count)) * 1e3
+        angle = rng.uniform(-np.pi / 2, np.pi / 2, settings.count)
+        number = 2 * np.pi / length
+        self.k, self.l = number * np.cos(angle), number * np.sin(angle)
+        slope = number**-1.5
+        self.weight = slope / np.sqrt(np.sum(slope**2 * (number**2 if settings.by_gradient else 1)))
+        self.weight *= settings.rms
+        beta = 2 * 7.292e-5 * math.cos(math.radians(reference_latitude)) / (EARTH_RADIUS_KM * 1e3)
+        self.frequency = self.k * np.maximum(settings.drift_ms - beta / number**2, -5.0)
+
+    def _rng(self, knot: int) -> np.random.Generator:
+        return np.random.default_rng([self.seed, *self.tag.encode(), knot + 2**20])
+
+    @lru_cache(maxsize=64)  # noqa: B019  (a field lives as long as its world)
+    def _draw(self, knot: int) -> Array:
+        pair = self._rng(knot).standard_normal((2, self.settings.count))
+        return pair[0] + 1j * pair[1]
+
+    def amplitude(self, hours: float) -> Array:
+        """Complex amplitude of every wave at one time."""
+        position = hours / self.settings.memory_h
+        knot = math.floor(position)
+        t = position - knot
+        spline = np.array([(1 - t) ** 3, 3 * t**3 - 6 * t**2 + 4, -3 * t**3 + 3 * t**2 + 3 * t + 1, t**3])
+        spline /= np.linalg.norm(spline)
+        drawn = sum(share * self._draw(knot + offset - 1) for offset, share in enumerate(spline))
+        return self.weight * drawn * np.exp(-1j * self.frequency * hours * 3600)
+
+    def mean_amplitude(self, hours: list[float]) -> Array:
+        """Amplitude averaged over several times."""
+        return np.mean([self.amplitude(hour) for hour in hours], axis=0)
+
+
+class WaveGrid:
+    """The waves' sines and cosines on one grid, so that fields cost a matrix product each."""
+
+    def __init__(self, waves: Waves, grid: Grid):
+        self.waves = waves
+        east = np.exp(1j * np.outer(waves.k, grid.lon * waves.zonal_m_per_degree))
+        self.east = np.concatenate([east.real, east.imag]).astype(np.float32)
+        self.north = np.exp(1j * np.outer(grid.lat * M_PER_DEGREE, waves.l)).astype(np.complex64)
+
+    def field(self, amplitude: Array, *, dx: int = 0, dy: int = 0) -> Array:
+        """The field, or its derivatives per metre eastward (dx) and northward (dy)."""
+        factor = amplitude * (1j * self.waves.k) ** dx * (1j * self.waves.l) ** dy
+        rows = self.north * factor.astype(np.complex64)
+        return np.concatenate([rows.real, -rows.imag], axis=1) @ self.east

@@ -1,0 +1,202 @@
+"""One embedded world: geography, weather, air and instruments, day after day.
+
+The weather of any time is a pure function of the seed. The air runs forward from a spin-up before the world's
+first day; its state travels with the days (`DayFields.carry`), so that a range extended later is the same to the bit
+as one long run.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import date, timedelta
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from cranpm.channels import COARSE_NAMES
+from cranpm.days import DayRange
+from cranpm.errors import CranpmError
+from cranpm.fields import DayFields, Statics, Stations
+from cranpm.grid import Array, Domain, Grid, coarsen
+from cranpm.simulate import downscale, observe
+from cranpm.simulate.air import WEATHER_HOURS, AirDay, AirState, run_day
+from cranpm.simulate.emissions import EmissionMap, emission_map
+from cranpm.simulate.geography import region_of
+from cranpm.simulate.waves import hours_since_epoch
+from cranpm.simulate.weather import Ground, Weather, WeatherGrid
+
+TRANSPORT_STEP = 0.125
+MARGIN = 2.0
+"""Degrees of air simulated around the domain, so that pollution can arrive from outside."""
+CARRY_EVERY = 10
+"""Days between saved states; a killed run is caught up from the last one."""
+
+
+class SimulationSettings(BaseModel):
+    """What makes one embedded world differ from another."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seed: int = Field(default=0, ge=0)
+    """Seed of the weather, the fires and every instrument's errors."""
+    world: str = "factual"
+    """factual, reverse-wind, flat-relief, or no-emissions:N,W,S,E."""
+    first_day: date | None = None
+    """Where the air's history starts, after the spin-up; days before it do not exist in this world.
+    Without it, the first day that is simulated."""
+    spin_up_days: int = Field(default=12, ge=0)
+    """Days run before the first one and thrown away."""
+    retrieval_noise: float = Field(default=0.07, ge=0, le=0.5)
+    """Relative error of the 1-km PM2.5 product; 0 stores the truth."""
+
+    @field_validator("world")
+    @classmethod
+    def _known(cls, world: str) -> str:
+        if world in ("factual", "reverse-wind", "flat-relief"):
+            return world
+        name, _, box = world.partition(":")
+        if name == "no-emissions" and len(box.split(",")) == 4:
+            north, west, south, east = (float(part) for part in box.split(","))
+            if north > south and east > west:
+                return world
+        raise ValueError("choose factual, reverse-wind, flat-relief or no-emissions:N,W,S,E")
+
+    @property
+    def silent_box(self) -> tuple[float, float, float, float] | None:
+        """The box without emissions, as N, W, S, E."""
+        if not self.world.startswith("no-emissions:"):
+            return None
+        north, west, south, east = (float(part) for part in self.world.partition(":")[2].split(","))
+        return north, west, south, east
+
+
+@dataclass(frozen=True)
+class SavedAir:
+    """The air at the end of a day."""
+
+    day: date
+    state: AirState
+
+    def arrays(self) -> dict[str, Array]:
+        """For storage; the day is kept beside it by the archive."""
+        return {"pm25": self.state.pm25_ugm3.astype(np.float32), "mixing": self.state.mixing_m.astype(np.float32)}
+
+    @classmethod
+    def of(cls, day: date, arrays: Mapping[str, Array]) -> "SavedAir":
+        return cls(day, AirState(arrays["pm25"].astype(float), arrays["mixing"].astype(float)))
+
+
+class World:
+    """An embedded world on one domain; its settings must say where its history starts."""
+
+    def __init__(self, domain: Domain, settings: SimulationSettings):
+        if settings.first_day is None:
+            raise CranpmError(expected="a first day", found="none", remedy="Set simulation.first_day.")
+        self.domain, self.settings, self.first_day = domain, settings, settings.first_day
+        rows, cols = (round(size * domain.coarse.step / TRANSPORT_STEP) for size in domain.coarse.shape)
+        self.grid = Grid(domain.north, domain.west, TRANSPORT_STEP, rows, cols).widen(MARGIN)
+        self.region = region_of(self.grid)
+        self.statics = self._statics(domain.fine)
+        below = self._statics(self.grid)
+        self.weather = Weather(settings.seed, self.region.climate, reverse_wind=settings.world == "reverse-wind")
+        ground = Ground.of(below.elevation_m, below.land, self.grid)
+        self.weather_grid = WeatherGrid(self.weather, self.grid, ground)
+        coarse_statics = self._statics(domain.coarse)
+        coarse_ground = Ground.of(coarse_statics.elevation_m, coarse_statics.land, domain.coarse)
+        self.coarse_weather = WeatherGrid(self.weather, domain.coarse, coarse_ground)
+        self.emissions = self._emissions(below)
+        self.cams = observe.CamsLike(settings.seed, domain.coarse, self.region.climate.reference_latitude)
+        self.network = observe.place_stations(
+            self.region, domain.fine, self.statics.land, self.statics.elevation_m, seed=0
+        )
+        fine = (self.statics.elevation_m, self.statics.land)
+        self.downscaler = downscale.build(self.region.towns, domain.fine, self.grid, fine, below.elevation_m)
+
+    @property
+    def stations(self) -> Stations:
+        return self.network.stations
+
+    def _statics(self, grid: Grid) -> Statics:
+        elevation, spread = self.region.elevation(grid)
+        if self.settings.world == "flat-relief":
+            elevation, spread = np.zeros_like(elevation), np.zeros_like(spread)
+        return Statics(elevation, spread, self.region.land(grid))
+
+    def _emissions(self, below: Statics) -> EmissionMap:
+        made = emission_map(self.region, self.grid, below.land, below.elevation_m)
+        box = self.settings.silent_box
+        if box is None:
+            return made
+        allowed = np.ones(self.grid.shape)
+        allowed[self.grid.slices(*box)] = 0
+        return replace(made, allowed=allowed)
+
+    def days(self, wanted: DayRange, saved: SavedAir | None = None) -> Iterator[DayFields]:
+        """The wanted days, run forward from a saved state where it helps, else from the spin-up."""
+        for day, air, carry in self.air(wanted, saved):
+            yield self.observed(day, air, carry)
+
+    def air(self, wanted: DayRange, saved: SavedAir | None = None) -> Iterator[tuple[date, AirDay, dict[str, Array]]]:
+        """Daily means on the transport grid, and on some days the state to go on from."""
+        if wanted.first < self.first_day:
+            raise CranpmError(
+                expected=f"days from {self.first_day} on, where this world starts",
+                found=str(wanted.first),
+                remedy="Start a new archive with an earlier first day.",
+            )
+        if saved is None or saved.day >= wanted.first:
+            saved = self._before_the_first_day()
+        for day in DayRange(saved.day + timedelta(days=1), wanted.last):
+            fires = self.emissions.fires(self.settings.seed, day)
+            inflow = self.region.climate.inflow_ugm3
+            state, air = run_day(saved.state, day, self.weather_grid, self.emissions, fires, inflow)
+            # What is carried over is rounded as it would be stored, so that stopping changes nothing.
+            saved = SavedAir.of(day, SavedAir(day, state).arrays())
+            if day in wanted:
+                carry = day.toordinal() % CARRY_EVERY == 0 or day == wanted.last
+                yield day, air, saved.arrays() if carry else {}
+
+    def _before_the_first_day(self) -> SavedAir:
+        start = self.first_day - timedelta(days=self.settings.spin_up_days + 1)
+        shape = self.grid.shape
+        return SavedAir(start, AirState(np.full(shape, self.region.climate.inflow_ugm3), np.full(shape, 500.0)))
+
+    def observed(self, day: date, air: AirDay, carry: dict[str, Array]) -> DayFields:
+        """What the instruments make of one day."""
+        fine, seed = self.domain.fine, self.settings.seed
+        truth = self.downscaler.field(air)
+        key = (seed + 1) * 1_000_003 + day.toordinal() * 2
+        return DayFields(
+            day=day,
+            coarse=self.coarse_channels(day, air),
+            pm25_ugm3=observe.retrieve(truth, fine, self.settings.retrieval_noise, key),
+            stations_ugm3=self.network.report(truth, fine, seed, day),
+            provenance={"source": "simulation", "world": self.settings.world, "seed": seed},
+            carry=carry,
+        )
+
+    def coarse_channels(self, day: date, air: AirDay) -> Array:
+        """The 35 channels of one day on the coarse grid, float32."""
+        below = self._on_coarse(air)
+        levels = self.coarse_weather.levels([hours_since_epoch(day, hour) for hour in WEATHER_HOURS])
+        named = {
+            "u10": below.u10,
+            "v10": below.v10,
+            "t2m": below.t2m,
+            "sp": self.coarse_weather.surface_pressure(levels),
+            "tp": below.rain_mm / 1000,
+            **levels,
+            **self.cams.channels(below, day),
+        }
+        return np.stack([named[name] for name in COARSE_NAMES]).astype(np.float32)
+
+    def _on_coarse(self, air: AirDay) -> AirDay:
+        edge = round(MARGIN / TRANSPORT_STEP)
+        inner = (slice(edge, -edge), slice(edge, -edge))
+        grid = self.grid.window(*inner)
+        means: dict[str, Any] = {
+            field.name: coarsen(getattr(air, field.name)[inner], grid, self.domain.coarse)
+            for field in fields(air)
+            if field.name != "budget"
+        }
+        return replace(air, **means)

@@ -1,0 +1,87 @@
+"""Rooms import downward only: a module may use those that stand before it, never those after."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src/cranpm"
+ORDER = (
+    "errors",
+    "grid",
+    "channels",
+    "days",
+    "fields",
+    "simulate",
+    "repository",
+    "store",
+    "baselines",
+    "realism",
+    "fill",
+    "figures",
+    "forecast",
+    "bench",
+    "settings",
+    "cli",
+    "__main__",
+)
+SIMULATE_ORDER = (
+    "geography",
+    "waves",
+    "weather",
+    "transport",
+    "emissions",
+    "air",
+    "downscale",
+    "observe",
+    "world",
+    "__init__",
+)
+FILES = sorted(SOURCE.rglob("*.py"))
+
+
+def room(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imported(path: Path) -> set[str]:
+    """Dotted names below cranpm that a file imports, wherever in the file."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return {name.removeprefix("cranpm.") for name in names if name.startswith("cranpm.")}
+
+
+def upward(path: Path, order: tuple[str, ...], own: str, names: set[str]) -> list[str]:
+    used = {name.split(".")[0] for name in names} & set(order)
+    return [name for name in used if order.index(name) > order.index(own)]
+
+
+def test_every_room_has_its_place():
+    assert {room(path) for path in FILES} - {"__init__"} == set(ORDER)
+    assert {path.stem for path in (SOURCE / "simulate").glob("*.py")} == set(SIMULATE_ORDER)
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path.parent != SOURCE or path.stem != "__init__"], ids=str)
+def test_imports_run_downward(path):
+    assert upward(path, ORDER, room(path), imported(path)) == []
+    if room(path) == "simulate":
+        inner = {name.removeprefix("simulate.") for name in imported(path) if name.startswith("simulate.")}
+        assert upward(path, SIMULATE_ORDER, path.stem, inner) == []
+
+
+def test_the_check_can_fail():
+    assert upward(SOURCE / "grid.py", ORDER, "grid", {"store.Archive"}) == ["store"]
+
+
+def test_lightning_and_torch_are_not_needed_to_simulate():
+    assert not any(
+        name.split(".")[0] in ("torch", "lightning")
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Import)
+        for name in (alias.name for alias in node.names)
+    )
