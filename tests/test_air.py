@@ -91,8 +91,8 @@ def test_fires_are_the_same_for_every_domain(world):
 def test_emission_follows_people(world):
     """Milan's cell emits far more than the Alps'; a domain's map is a crop of its region's."""
     emissions = world.emissions.always
-    row, col = (int(round(float(value))) for value in world.grid.row_col(45.46, 9.19))
-    high, far = (int(round(float(value))) for value in world.grid.row_col(46.6, 10.5))
+    row, col = (round(float(value)) for value in world.grid.row_col(45.46, 9.19))
+    high, far = (round(float(value)) for value in world.grid.row_col(46.6, 10.5))
     assert emissions[row, col] > 4 * emissions[high, far]
     inner = (slice(8, 48), slice(8, 48))
     grid = world.grid.window(*inner)

@@ -25,7 +25,7 @@ def still(air, u=0.0, v=0.0, pm25=20.0):
 
 def around(world, field, lat, lon, north, east, reach=12):
     """Mean of a box whose centre lies some pixels north and east of a place."""
-    row, col = (int(round(float(value))) for value in world.domain.fine.row_col(lat, lon))
+    row, col = (round(float(value)) for value in world.domain.fine.row_col(lat, lon))
     row, col = row - north, col + east
     return np.nanmean(field[row - reach : row + reach, col - reach : col + reach])
 
@@ -53,7 +53,9 @@ def test_plumes_lean_downwind(world, air, u, v, downwind):
         land=np.ones_like(world.downscaler.land),
     )
     field = flat.field(still(air, u, v))
-    ahead, behind = (around(world, field, *MILAN, sign * 14 * downwind[0], sign * 14 * downwind[1], 6) for sign in (1, -1))
+    ahead, behind = (
+        around(world, field, *MILAN, sign * 14 * downwind[0], sign * 14 * downwind[1], 6) for sign in (1, -1)
+    )
     assert ahead > 1.1 * behind
 
 

@@ -13,6 +13,7 @@ ORDER = (
     "days",
     "fields",
     "simulate",
+    "seals",
     "repository",
     "store",
     "baselines",

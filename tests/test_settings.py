@@ -9,7 +9,8 @@ from cranpm.settings import load
 def toml(tmp_path):
     path = tmp_path / "job.toml"
     path.write_text(
-        'days = "2021-01-01..2021-01-03"\n[domain]\nnorth = 50\nwest = 4\nsouth = 42\neast = 16\n[simulation]\nseed = 5\n'
+        'days = "2021-01-01..2021-01-03"\n[domain]\nnorth = 50\nwest = 4\nsouth = 42\neast = 16\n'
+        "[simulation]\nseed = 5\n"
     )
     return path
 

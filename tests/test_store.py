@@ -196,14 +196,11 @@ def start_writer(path):
 
 
 def kill_and_check(path, delay):
-    process = start_writer(path)
-    assert process.stdout is not None
-    written = [int(process.stdout.readline())]
-    time.sleep(delay)
-    process.send_signal(signal.SIGKILL)
-    rest = process.stdout.read()
-    process.wait()
-    written += [int(line) for line in rest.split()]
+    with start_writer(path) as process:
+        written = [int(process.stdout.readline())]
+        time.sleep(delay)
+        process.send_signal(signal.SIGKILL)
+        written += [int(line) for line in process.stdout.read().split()]
     archive = Archive(path)
     # Every day that was reported is there; at most one more was committed before it could be reported.
     assert len(written) <= len(archive.days) <= len(written) + 1
@@ -270,19 +267,39 @@ def flip_and_check(path, truth, files, rng, per_file):
             else:
                 # What is not noticed must not matter: an old version, or a byte that nothing reads.
                 pairs = zip(found, truth, strict=True)
-                assert all(
-                    np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs
-                ), file
+                assert all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs), file
         file.write_bytes(sound)
     return noticed
 
 
-@pytest.mark.parametrize("part", ["chunks", "manifests", "snapshots"])
+@pytest.mark.parametrize("part", ["chunks", "manifests", "snapshots", "seals"])
 def test_a_flipped_bit_is_noticed(empty, tmp_path, part):
     put(empty, make_day(FIRST), make_day(FIRST + timedelta(days=1)))
     truth = read_everything(empty)
     files = sorted((tmp_path / "archive" / part).iterdir(), key=lambda file: file.stat().st_mtime)[-12:]
     assert flip_and_check(empty, truth, files, random.Random(6), 2) > 0
+
+
+def test_damage_between_commits_is_not_blessed_by_the_next_one(empty, tmp_path):
+    put(empty, make_day(FIRST))
+    for file in (tmp_path / "archive/manifests").iterdir():
+        data = bytearray(file.read_bytes())
+        data[-1] ^= 1
+        file.write_bytes(bytes(data))
+    with pytest.raises(CranpmError, match="fails its checksum"):
+        put(empty, make_day(FIRST + timedelta(days=1)))
+
+
+def test_a_version_that_was_not_sealed_is_sealed_by_the_next_writer(empty, tmp_path):
+    first = put(empty, make_day(FIRST))
+    (tmp_path / "archive/seals" / first).unlink()
+    assert describe(Archive(empty))["sealed"] is False
+    second = put(empty, make_day(FIRST + timedelta(days=1)))
+    assert describe(Archive(empty))["sealed"] is True
+    assert describe(Archive(empty, first))["sealed"] is True
+    (tmp_path / "archive/seals" / second).write_text("{")
+    with pytest.raises(CranpmError, match="a seal that cannot be read"):
+        Archive(empty)
 
 
 @pytest.mark.long
@@ -314,7 +331,7 @@ def test_truncated_chunks_are_refused(empty, tmp_path):
 def test_other_schemas_and_other_folders_are_refused(empty, tmp_path):
     with repository.commit(empty, "from the future", {}) as root:
         root.attrs["schema"] = 99
-    with pytest.raises(CranpmError, match="schema 1 at .*found schema 99"):
+    with pytest.raises(CranpmError, match=r"schema 1 at .*found schema 99"):
         Archive(empty)
     with pytest.raises(CranpmError, match="an archive at"):
         Archive(str(tmp_path / "nothing"))

@@ -97,7 +97,9 @@ def test_outflow_is_what_crosses_the_border():
     assert moved.exchange == pytest.approx(0, abs=1e-9)
 
 
-@pytest.mark.parametrize(("u", "v", "towards"), [(10, 0, (0, 1)), (-10, 0, (0, -1)), (0, 10, (-1, 0)), (0, -10, (1, 0))])
+@pytest.mark.parametrize(
+    ("u", "v", "towards"), [(10, 0, (0, 1)), (-10, 0, (0, -1)), (0, 10, (-1, 0)), (0, -10, (1, 0))]
+)
 def test_u_is_eastward_and_v_northward(u, v, towards):
     grid = Grid(60, 0, 0.1, ROWS, COLS)
     wind = (np.full((ROWS, COLS), float(u)), np.full((ROWS, COLS), float(v)))

@@ -38,7 +38,9 @@ def test_every_channel_varies_in_space_and_time(three):
 
 
 def test_extending_later_is_one_long_run(world, three):
-    saved = SavedAir.of(FIRST + timedelta(days=1), list(world.days(DayRange(FIRST, FIRST + timedelta(days=1))))[-1].carry)
+    saved = SavedAir.of(
+        FIRST + timedelta(days=1), list(world.days(DayRange(FIRST, FIRST + timedelta(days=1))))[-1].carry
+    )
     (later,) = world.days(DayRange(FIRST + timedelta(days=2), FIRST + timedelta(days=2)), saved)
     assert same(later, three[2])
     # A state that lies too late is of no use: the days are run again from the start.
@@ -48,9 +50,7 @@ def test_extending_later_is_one_long_run(world, three):
 
 def test_the_last_day_carries_the_state(three):
     assert three[-1].carry["pm25"].dtype == np.float32
-    assert [bool(fields.carry) for fields in three[:-1]] == [
-        fields.day.toordinal() % 10 == 0 for fields in three[:-1]
-    ]
+    assert [bool(fields.carry) for fields in three[:-1]] == [fields.day.toordinal() % 10 == 0 for fields in three[:-1]]
 
 
 def test_seeds_differ_and_repeat(three):
@@ -95,8 +95,8 @@ def test_no_emissions_cleans_the_box_most(world, three):
     drop = three[0].pm25_ugm3 - other.pm25_ugm3
     inside = world.domain.fine.slices(45.75, 8.5, 45, 10.5)
     assert np.nanmean(drop[inside]) > 3 * np.nanmean(drop[:100, :100])
-    # The transport's limiter is not linear, so a few pixels may differ the other way.
-    assert np.nanmean(drop < -0.05) < 0.01
+    # The transport's limiter is not linear, so a few pixels near the box's rim differ a little the other way.
+    assert np.nanmin(drop) > -0.1 * np.nanmax(drop)
 
 
 def test_truth_without_retrieval_noise(three):

@@ -38,14 +38,20 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar; onl
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(__version__)
+        raise typer.Exit
+
+
 @app.callback()
 def _main(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=_print_version),
+    ] = False,
 ) -> None:
-    if version:
-        out.print(__version__)
-        raise typer.Exit
     _debug["on"] = debug
 
 
@@ -107,7 +113,7 @@ def simulate(
             added = fill.simulate_archive(archive, job.domain, job.days, job.simulation, advance)
         if not as_json:
             kept = len(job.days) - added
-            out.print(f"{archive}: {added} days added" + (f", {kept} were there already" if kept else ""))
+            print(f"{archive}: {added} days added" + (f", {kept} were there already" if kept else ""))
     if report:
         with _progress(f"sample {job.domain.name}", len(job.days), quiet) as advance:
             _print_report(realism.judge(fill.sample(job, archive, advance)), as_json)
@@ -170,7 +176,7 @@ def draw_map(
     from cranpm.store import Archive
 
     draw_archive(Archive(archive), field, parse_day(day) if day else None, path, stations=stations)
-    out.print(f"{path}")
+    print(path)
 
 
 @app.command()

@@ -11,6 +11,7 @@ from urllib.parse import urlparse
 import icechunk
 import zarr
 
+from cranpm import seals
 from cranpm.errors import CranpmError
 
 BRANCH = "main"
@@ -25,16 +26,20 @@ _used_in: int | None = None
 
 def exists(location: str) -> bool:
     """Whether a repository with content is there; one whose creation was interrupted does not count."""
-    storage = _storage(location)
-    return icechunk.Repository.exists(storage) and not _is_blank(_open(location))
+    folder = _folder(location)
+    if folder is not None and not folder.exists():
+        return False
+    return icechunk.Repository.exists(_storage(location)) and not _is_blank(_open(location))
 
 
 def read(location: str, snapshot: str | None = None) -> tuple[Group, str]:
     """The root group of one version (the newest where none is named), and the version's id."""
     repo = _open(location)
     try:
-        session = repo.readonly_session(BRANCH) if snapshot is None else repo.readonly_session(snapshot_id=snapshot)
-        return zarr.open_group(session.store, mode="r"), session.snapshot_id
+        version = snapshot or repo.lookup_branch(BRANCH)
+        _check_seal(location, repo, version)
+        session = repo.readonly_session(snapshot_id=version)
+        return zarr.open_group(session.store, mode="r"), version
     except icechunk.IcechunkError as error:
         raise CranpmError(
             expected=f"version {snapshot or BRANCH} of {location}",
@@ -51,10 +56,11 @@ def read(location: str, snapshot: str | None = None) -> tuple[Group, str]:
 
 def lock(location: str) -> TextIO:
     """An exclusive lock for one writer on local disk, held until it is closed; object stores need none."""
-    if urlparse(location).scheme:
+    folder = _folder(location)
+    if folder is None:
         return open(os.devnull)
-    # Beside the archive, because icechunk wants a folder to itself.
-    path = Path(location).resolve()
+    # Beside the archive, because icechunk wants a new folder to itself.
+    path = folder.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = open(path.parent / f".{path.name}.lock", "a+")
     try:
@@ -88,6 +94,7 @@ def create(location: str, message: str) -> Iterator[Group]:
     session = repo.writable_session(BRANCH)
     yield zarr.create_group(session.store)
     session.commit(message)
+    seal(location)
 
 
 def _is_blank(repo: icechunk.Repository) -> bool:
@@ -99,8 +106,8 @@ def _is_blank(repo: icechunk.Repository) -> bool:
 
 
 def _refuse_other_files(location: str) -> None:
-    path = Path(location)
-    if urlparse(location).scheme or not path.exists():
+    path = _folder(location)
+    if path is None or not path.exists():
         return
     if path.is_file() or any(path.iterdir()):
         raise CranpmError(
@@ -113,6 +120,7 @@ def _refuse_other_files(location: str) -> None:
 @contextmanager
 def commit(location: str, message: str, metadata: dict[str, Any]) -> Iterator[Group]:
     """The root group for writing; what the block wrote is committed when it ends, and dropped if it fails."""
+    seal(location)
     session = _open(location).writable_session(BRANCH)
     yield zarr.open_group(session.store, mode="r+")
     try:
@@ -123,6 +131,41 @@ def commit(location: str, message: str, metadata: dict[str, Any]) -> Iterator[Gr
             found=_first_line(error),
             remedy="Another process committed meanwhile; run the command again.",
         ) from error
+    seal(location)
+
+
+def seal(location: str) -> None:
+    """Seal the newest version, unless it is sealed; the writer that was killed before it could is helped out."""
+    folder = _folder(location)
+    if folder is None:
+        return
+    repo = _open(location)
+    newest = repo.lookup_snapshot(repo.lookup_branch(BRANCH))
+    if not is_sealed(location, newest.id):
+        seals.write(folder, newest.id, newest.parent_id, [manifest.id for manifest in newest.manifests])
+
+
+def is_sealed(location: str, snapshot: str) -> bool:
+    """Whether the index files of a version have checksums; object stores need none."""
+    folder = _folder(location)
+    return folder is None or bool(seals.load(folder, snapshot))
+
+
+def _check_seal(location: str, repo: icechunk.Repository, snapshot: str) -> None:
+    """Refuse a damaged index. The newest version of a killed writer is checked as far as its parent's seal reaches."""
+    folder = _folder(location)
+    if folder is None:
+        return
+    own = seals.load(folder, snapshot)
+    seals.check(folder, own, [f"snapshots/{snapshot}"])
+    facts = repo.lookup_snapshot(snapshot)
+    known = own or (seals.load(folder, facts.parent_id) if facts.parent_id else {})
+    seals.check(folder, known, [f"manifests/{manifest.id}" for manifest in facts.manifests])
+
+
+def _folder(location: str) -> Path | None:
+    """The folder of a local archive; None for an object store."""
+    return None if urlparse(location).scheme else Path(location)
 
 
 def history(location: str) -> list[icechunk.SnapshotInfo]:
@@ -131,9 +174,15 @@ def history(location: str) -> list[icechunk.SnapshotInfo]:
 
 
 def _open(location: str) -> icechunk.Repository:
-    storage = _storage(location)
+    folder = _folder(location)
+    if folder is not None and not folder.is_dir():
+        raise CranpmError(
+            expected=f"an archive at {location}",
+            found="no such folder",
+            remedy="Check the path, or make one with `cranpm simulate`.",
+        )
     try:
-        return icechunk.Repository.open(storage)
+        return icechunk.Repository.open(_storage(location))
     except icechunk.IcechunkError as error:
         raise CranpmError(
             expected=f"an archive at {location}",
@@ -144,14 +193,15 @@ def _open(location: str) -> icechunk.Repository:
 
 def size_mb(location: str) -> float | None:
     """Size on local disk; None for an object store, where counting would cost requests."""
-    if urlparse(location).scheme:
+    folder = _folder(location)
+    if folder is None:
         return None
-    return round(sum(path.stat().st_size for path in Path(location).rglob("*") if path.is_file()) / 1e6, 1)
+    return round(sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6, 1)
 
 
 def _storage(location: str) -> icechunk.Storage:
     """Storage for a folder, s3://bucket/prefix, gs://bucket/prefix or az://account/container/prefix."""
-    _refuse_forks()
+    refuse_forks()
     icechunk.set_logs_filter("error")
     parts = urlparse(location)
     prefix = parts.path.strip("/")
@@ -171,7 +221,7 @@ def _storage(location: str) -> icechunk.Storage:
     )
 
 
-def _refuse_forks() -> None:
+def refuse_forks() -> None:
     """Icechunk's threads do not survive a fork: a forked reader would hang for ever, so it is told."""
     global _used_in
     _used_in = _used_in or os.getpid()

@@ -153,6 +153,7 @@ class Archive:
         return axis_index(day)
 
     def _read(self, path: str, selection: Any = slice(None)) -> Array:
+        repository.refuse_forks()
         try:
             return np.asarray(self._root[path][selection])
         except (icechunk.IcechunkError, RuntimeError, ValueError, OSError) as error:
@@ -345,6 +346,7 @@ def describe(archive: Archive) -> dict[str, Any]:
         "stations": len(archive.stations),
         "producer": dict(archive.attributes["producer"]),
         "snapshot": archive.snapshot,
+        "sealed": repository.is_sealed(archive.location, archive.snapshot),
         "versions": len(repository.history(archive.location)),
         "schema": SCHEMA,
         "written_by": f"cranpm {archive.attributes['cranpm_version']}",

@@ -11,7 +11,7 @@ from cranpm.grid import Array, Grid
 from cranpm.simulate.geography import Region, Towns, country_factors
 from cranpm.simulate.waves import EPOCH, M_PER_DEGREE
 
-PER_TOWN = 0.0205
+PER_TOWN = 0.0178
 """Calibrates all emission from towns: ug s-1 m-2 for a place of 10,000 spread over one 0.125-degree cell."""
 POPULATION_POWER = 0.5
 HEATING_BELOW_K = 288.0
@@ -68,9 +68,7 @@ def emission_map(region: Region, grid: Grid, land: Array, elevation_m: Array) ->
     """Emission of all towns on a grid: half near the centre, half spread over the country around it."""
     area = (grid.step / 0.125) ** 2 * np.cos(np.radians(grid.lat))[:, None] / math.cos(math.radians(50))
     factor, latitude = region.climate.emission, region.climate.reference_latitude
-    maps = {
-        use: _spread(region.towns, grid, use, latitude) * PER_TOWN * factor / area for use in ("always", "heating")
-    }
+    maps = {use: _spread(region.towns, grid, use, latitude) * PER_TOWN * factor / area for use in ("always", "heating")}
     gentle = np.clip(1 - elevation_m / 1200, 0, 1) * land
     lat = grid.lat[:, None]
     green = np.exp(-(((lat - 48) / 9) ** 2)) + 0.8 * np.exp(-(((lat - 25) / 6) ** 2))

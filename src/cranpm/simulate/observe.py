@@ -144,16 +144,16 @@ def place_stations(region: Region, grid: Grid, land: Array, elevation_m: Array, 
     population = towns.population[chosen]
     area = np.where(population > 60_000, "urban", np.where(population > 15_000, "suburban", "rural"))
     apart = np.where(area == "rural", 0.06, 0.015)
-    lat = towns.lat[chosen] + rng.normal(0, 1, count) * apart
-    lon = towns.lon[chosen] + rng.normal(0, 1, count) * apart / np.cos(np.radians(lat))
+    lat = np.round(towns.lat[chosen] + rng.normal(0, 1, count) * apart, 5)
+    lon = np.round(towns.lon[chosen] + rng.normal(0, 1, count) * apart / np.cos(np.radians(lat)), 5)
     level = np.exp(REPRESENTATIVENESS * rng.standard_normal(count)) * np.array([KIND_LEVEL[name] for name in kind])
     rows, cols = (np.round(x).astype(int) for x in grid.row_col(lat, lon))
     inside = (rows >= 0) & (rows < grid.rows) & (cols >= 0) & (cols < grid.cols)
     inside[inside] = land[rows[inside], cols[inside]]
     stations = Stations(
         ids=np.array([f"SIM{town:05d}" for town in chosen[inside]]),
-        lat=np.round(lat[inside], 5),
-        lon=np.round(lon[inside], 5),
+        lat=lat[inside],
+        lon=lon[inside],
         altitude_m=elevation_m[rows[inside], cols[inside]].astype(np.float32),
         country=towns.countries[chosen[inside]],
         kind=kind[inside],

@@ -1,0 +1,121 @@
+"""Commands as a user types them, in a process of their own where exit codes and output matter."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from cranpm import __version__, cli
+
+BOX = "48,7,42.75,12.25"
+runner = CliRunner()
+
+
+def shell(*arguments):
+    return subprocess.run([sys.executable, "-m", "cranpm", *map(str, arguments)], capture_output=True, text=True)
+
+
+def test_simulate_info_map_and_forecast_in_a_row(tmp_path):
+    path = str(tmp_path / "a")
+    made = shell("simulate", "--domain", BOX, "--days", "2021-12-30..2022-01-01", path, "--quiet")
+    assert made.returncode == 0, made.stderr
+    assert "3 days added" in made.stdout
+    facts = json.loads(shell("info", path, "--json").stdout)
+    assert (facts["first_day"], facts["last_day"], facts["days"]) == ("2021-12-30", "2022-01-01", 3)
+    readable = shell("info", path).stdout
+    assert "2021-12-30" in readable
+    assert "snapshot" in readable
+    drawn = shell("map", path, "--day", "2022-01-01", "--out", tmp_path / "m.png")
+    assert drawn.returncode == 0
+    assert (tmp_path / "m.png").exists()
+    forecast = shell("forecast", "--archive", path, "--day", "2021-12-31", "--leads", "1,2", "--out", tmp_path / "f")
+    assert "T+1" in forecast.stdout
+    assert "no truth" in forecast.stdout
+    assert len(list((tmp_path / "f").glob("*.png"))) == 2
+    again = shell("simulate", "--domain", BOX, "--days", "2022-01-01", path)
+    assert "0 days added, 1 were there already" in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("simulate", "--domain", "42,4,50,16", "--days", "2021"), "north above south"),
+        (("simulate", "--domain", "91,4,50,16", "--days", "2021"), "box on the globe"),
+        (("simulate", "--domain", "50,4,49,5", "--days", "2021"), "at least one tile"),
+        (("simulate", "--domain", BOX, "--days", "2021-02-01..2021-01-01"), "runs forward"),
+        (("simulate", "--days", "2021"), "domain"),
+        (("simulate", "--domain", BOX, "--days", "2021", "--set", "simulation.sed=1"), "simulation.seed"),
+    ],
+)
+def test_bad_input_is_refused_and_nothing_is_written(tmp_path, arguments, words):
+    place = tmp_path / "a"
+    result = shell(*arguments, place)
+    assert result.returncode == 1
+    assert words in result.stderr
+    assert "remedy" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_debug_shows_the_traceback(tmp_path):
+    result = shell("--debug", "info", tmp_path / "none")
+    assert result.returncode == 1
+    assert "Traceback" in result.stderr
+
+
+def test_usage_errors_have_their_own_exit_code():
+    assert shell("simulate", "--nonsense").returncode == 2
+
+
+@pytest.mark.parametrize("command", [[], ["simulate"], ["info"], ["map"], ["forecast"], ["bench"]])
+def test_help_teaches(command):
+    result = runner.invoke(cli.app, [*command, "--help"])
+    assert result.exit_code == 0
+    assert len(result.output) > 300
+
+
+def test_version():
+    assert runner.invoke(cli.app, ["--version"]).output.strip() == __version__
+
+
+def run_main(monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", ["cranpm", *map(str, arguments)])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    return stop.value.code
+
+
+def test_report_of_an_archive(archive_path, monkeypatch, capsys):
+    arguments = ("--domain", BOX, "--days", "2020-02-27..2020-03-02", "--set", "simulation.spin_up_days=2", "--report")
+    assert run_main(monkeypatch, "simulate", *arguments, archive_path, "-q") == 0
+    table = capsys.readouterr().out
+    assert "persistence RMSE at T+1" in table
+    assert run_main(monkeypatch, "simulate", *arguments, archive_path, "-q", "--json") == 0
+    names = [check["name"] for check in json.loads(capsys.readouterr().out)]
+    assert "median PM2.5, ug m-3" in names
+
+
+def test_report_without_an_archive(monkeypatch, capsys):
+    assert run_main(monkeypatch, "simulate", "--domain", BOX, "--days", "2021-01-01..2021-01-05", "--report", "-q") == 0
+    assert "Realism" in capsys.readouterr().out
+    assert run_main(monkeypatch, "simulate", "--domain", BOX, "--days", "2021-01-01") == 1
+    assert "an ARCHIVE or --report" in capsys.readouterr().err
+
+
+def test_commands_in_this_process(archive_path, tmp_path, monkeypatch, capsys):
+    assert run_main(monkeypatch, "info", archive_path) == 0
+    assert run_main(monkeypatch, "map", archive_path, "--field", "elevation", "--out", tmp_path / "e.png") == 0
+    assert run_main(monkeypatch, "forecast", "--archive", archive_path, "--day", "2020-02-28", "--out", tmp_path) == 0
+    assert "T+3" in capsys.readouterr().out
+    assert run_main(monkeypatch, "map", archive_path, "--day", "2031-01-01", "--out", tmp_path / "x.png") == 1
+    assert "2031-01-01 in" in capsys.readouterr().err
+
+
+def test_bench_prints_a_table(monkeypatch, capsys):
+    monkeypatch.setattr("cranpm.bench.run", lambda *_: {"ratio": 1.234567, "domain": "alps"})
+    assert run_main(monkeypatch, "bench", "store") == 0
+    assert "1.23" in capsys.readouterr().out
+    assert run_main(monkeypatch, "bench", "store", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["domain"] == "alps"
