@@ -200,11 +200,12 @@ def forecast(
         results = forecasting.draw_forecast(Archive(archive), start, ahead, folder, advance)
     table = Table(title=f"persistence forecast from {start}")
     for column in ("lead", "valid on", "mean, µg m⁻³", "RMSE, µg m⁻³", "map"):
-        table.add_column(column, justify="right", no_wrap=column != "map", overflow="fold")
+        table.add_column(column, justify="right", no_wrap=True)
     for result in results:
         error = "no truth" if result.rmse_ugm3 is None else f"{result.rmse_ugm3:.2f}"
-        table.add_row(f"T+{result.lead}", str(result.valid), f"{result.mean_ugm3:.2f}", error, str(result.path))
+        table.add_row(f"T+{result.lead}", str(result.valid), f"{result.mean_ugm3:.2f}", error, result.path.name)
     out.print(table)
+    print(f"maps in {folder}")
 
 
 @app.command()

@@ -36,7 +36,7 @@ class Layer:
 
 def pm25_layer(values: Array, grid: Grid) -> Layer:
     """PM2.5 in the one colour scale that all maps share, so that they can be compared."""
-    return Layer(values, grid, "PM$_{2.5}$ (µg m$^{-3}$)", "magma_r", colors.PowerNorm(0.6, 0, PM25_TOP_UGM3))
+    return Layer(values, grid, "PM$_{2.5}$ (µg m$^{-3}$)", "magma_r", colors.PowerNorm(0.85, 0, PM25_TOP_UGM3))
 
 
 def draw_archive(archive: Archive, field: str, day: date | None, path: Path, *, stations: bool = True) -> None:
@@ -169,8 +169,8 @@ def _draw_wind(axes: Axes, grid: Grid, u: Array, v: Array) -> None:
 
 def _draw_stations(axes: Axes, archive: Archive, values: Array, layer: Layer) -> None:
     found = np.isfinite(values)
-    size = 26 if found.sum() < 800 else 7
-    style: dict[str, Any] = {"cmap": layer.palette, "norm": layer.norm, "edgecolors": "white", "linewidths": 0.4}
+    size = 26 if found.sum() < 800 else 6
+    style: dict[str, Any] = {"cmap": layer.palette, "norm": layer.norm, "edgecolors": "white", "linewidths": 0.3}
     stations = archive.stations
     axes.scatter(stations.lon[found], stations.lat[found], s=size, c=values[found], label="stations", **style)
     axes.legend(loc="lower left", frameon=True, framealpha=0.9, fontsize=9, borderpad=0.5)

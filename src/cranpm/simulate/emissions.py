@@ -11,7 +11,7 @@ from cranpm.grid import Array, Grid
 from cranpm.simulate.geography import Region, Towns, country_factors
 from cranpm.simulate.waves import EPOCH, M_PER_DEGREE
 
-PER_TOWN = 0.0178
+PER_TOWN = 0.0163
 """Calibrates all emission from towns: ug s-1 m-2 for a place of 10,000 spread over one 0.125-degree cell."""
 POPULATION_POWER = 0.5
 HEATING_BELOW_K = 288.0
