@@ -4,16 +4,13 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from sample_days import FIRST, SMALL
 
 from cranpm.days import DayRange
 from cranpm.fill import simulate_archive
-from cranpm.grid import Domain
 from cranpm.simulate import SimulationSettings, World
 from cranpm.store import Archive
 
-SMALL = Domain("box", 48, 7, 42.75, 12.25)
-FIRST = date(2020, 2, 27)
-"""Two days before a leap day."""
 SETTINGS = SimulationSettings(first_day=FIRST, spin_up_days=2)
 
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-from conftest import SMALL
 from matplotlib import colormaps
 from matplotlib.image import imread
+from sample_days import SMALL
 
 from cranpm.errors import CranpmError
 from cranpm.figures import _aggregate, _round_length, draw_archive, pm25_layer

@@ -2,7 +2,8 @@ from datetime import date, timedelta
 
 import numpy as np
 import pytest
-from conftest import FIRST, SETTINGS, SMALL
+from conftest import SETTINGS
+from sample_days import FIRST, SMALL
 
 from cranpm.days import DayRange
 from cranpm.errors import CranpmError

@@ -7,50 +7,20 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from datetime import date, timedelta
 
 import numpy as np
 import pytest
 import xarray
-from conftest import FIRST, SMALL
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_days import FIRST, PRODUCER, SMALL, STATIONS, make_day
 
 from cranpm import repository
-from cranpm.channels import COARSE, COARSE_NAMES
+from cranpm.channels import COARSE_NAMES
 from cranpm.errors import CranpmError
-from cranpm.fields import DayFields, Quality, Statics, Stations
+from cranpm.fields import Quality, Statics
 from cranpm.store import Archive, ArchiveWriter, create_archive, describe, pack_pm25, unpack_pm25
-
-PRODUCER = {"source": "test"}
-STATIONS = Stations(
-    ids=np.array(["a", "b"]),
-    lat=np.array([45.0, 46.0]),
-    lon=np.array([8.0, 9.0]),
-    altitude_m=np.array([100.0, 200.0], np.float32),
-    country=np.array(["IT", "CH"]),
-    kind=np.array(["traffic", "background"]),
-    area=np.array(["urban", "rural"]),
-)
-
-
-def make_day(day, seed=0, **changes):
-    """A plausible day of random numbers: every chunk differs from every other."""
-    rng = np.random.default_rng([seed, day.toordinal()])
-    share = rng.uniform(0.2, 0.8, (len(COARSE), *SMALL.coarse.shape))
-    low = np.array([channel.low for channel in COARSE])[:, None, None]
-    high = np.array([channel.high for channel in COARSE])[:, None, None]
-    pm25 = rng.gamma(2, 6, SMALL.fine.shape).astype(np.float32)
-    pm25[:40] = np.nan
-    fields = DayFields(
-        day=day,
-        coarse=(low + share * (high - low)).astype(np.float32),
-        pm25_ugm3=pm25,
-        stations_ugm3=np.array([12.5, np.nan], np.float32),
-        provenance={"file": f"{day}.nc", "sha256": f"{rng.integers(1 << 60):x}"},
-    )
-    return replace(fields, **changes)
 
 
 @pytest.fixture
@@ -181,7 +151,7 @@ WRITER = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from datetime import timedelta
-from test_store import FIRST, make_day
+from sample_days import FIRST, make_day
 from cranpm.store import ArchiveWriter
 with ArchiveWriter(sys.argv[2]) as writer:
     for number in range(400):
@@ -201,13 +171,17 @@ def kill_and_check(path, delay):
         time.sleep(delay)
         process.send_signal(signal.SIGKILL)
         written += [int(line) for line in process.stdout.read().split()]
-    archive = Archive(path)
     # Every day that was reported is there; at most one more was committed before it could be reported.
-    assert len(written) <= len(archive.days) <= len(written) + 1
+    assert len(written) <= check_whole_days(path) <= len(written) + 1
+
+
+def check_whole_days(path):
+    archive = Archive(path)
     for day in archive.days:
         assert np.array_equal(archive.coarse(day), make_day(day).coarse)
         assert np.array_equal(archive.packed_pm25(day), pack_pm25(make_day(day).pm25_ugm3))
         assert archive.provenance(day) == make_day(day).provenance
+    return len(archive.days)
 
 
 def test_killing_the_writer_leaves_whole_days(empty):
@@ -215,6 +189,41 @@ def test_killing_the_writer_leaves_whole_days(empty):
     for _ in range(3):
         kill_and_check(empty, rng.uniform(0, 0.3))
     put(empty, make_day(date(2030, 1, 1)))
+
+
+KILL_AT_RENAME = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+static atomic_int calls;
+int rename(const char *from, const char *to) {
+    const char *limit = getenv("KILL_AT_RENAME");
+    if (limit && atomic_fetch_add(&calls, 1) + 1 == atoi(limit)) raise(SIGKILL);
+    int (*real)(const char *, const char *) = dlsym(RTLD_NEXT, "rename");
+    return real(from, to);
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler to build the shim that kills at a rename")
+def test_killing_between_any_two_files_leaves_whole_days(empty, tmp_path):
+    """Every file of a commit becomes visible by a rename: die before the first, the second, ... until none is left."""
+    shim = tmp_path / "shim.so"
+    (tmp_path / "shim.c").write_text(KILL_AT_RENAME)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", shim, tmp_path / "shim.c", "-ldl"], check=True)
+    script = WRITER.replace("range(400)", "range(1)")
+    for number in range(1, 40):
+        environment = os.environ | {"LD_PRELOAD": str(shim), "KILL_AT_RENAME": str(number)}
+        arguments = [sys.executable, "-c", script, os.path.dirname(__file__), empty]
+        code = subprocess.run(arguments, env=environment, stdout=subprocess.DEVNULL).returncode
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL
+        check_whole_days(empty)
+    assert number > 8
+    assert Archive(empty).days == [FIRST]
 
 
 @pytest.mark.long

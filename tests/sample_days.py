@@ -1,0 +1,42 @@
+"""Days made of random numbers, for tests of the archive: no simulation, quick to import."""
+
+from dataclasses import replace
+from datetime import date
+
+import numpy as np
+
+from cranpm.channels import COARSE
+from cranpm.fields import DayFields, Stations
+from cranpm.grid import Domain
+
+SMALL = Domain("box", 48, 7, 42.75, 12.25)
+FIRST = date(2020, 2, 27)
+"""Two days before a leap day."""
+PRODUCER = {"source": "test"}
+STATIONS = Stations(
+    ids=np.array(["a", "b"]),
+    lat=np.array([45.0, 46.0]),
+    lon=np.array([8.0, 9.0]),
+    altitude_m=np.array([100.0, 200.0], np.float32),
+    country=np.array(["IT", "CH"]),
+    kind=np.array(["traffic", "background"]),
+    area=np.array(["urban", "rural"]),
+)
+
+
+def make_day(day, seed=0, **changes):
+    """A plausible day of random numbers: every chunk differs from every other."""
+    rng = np.random.default_rng([seed, day.toordinal()])
+    share = rng.uniform(0.2, 0.8, (len(COARSE), *SMALL.coarse.shape))
+    low = np.array([channel.low for channel in COARSE])[:, None, None]
+    high = np.array([channel.high for channel in COARSE])[:, None, None]
+    pm25 = rng.gamma(2, 6, SMALL.fine.shape).astype(np.float32)
+    pm25[:40] = np.nan
+    fields = DayFields(
+        day=day,
+        coarse=(low + share * (high - low)).astype(np.float32),
+        pm25_ugm3=pm25,
+        stations_ugm3=np.array([12.5, np.nan], np.float32),
+        provenance={"file": f"{day}.nc", "sha256": f"{rng.integers(1 << 60):x}"},
+    )
+    return replace(fields, **changes)
