@@ -15,6 +15,7 @@ ORDER = (
     "simulate",
     "seals",
     "repository",
+    "layout",
     "store",
     "baselines",
     "realism",

@@ -14,7 +14,8 @@ from sample_days import FIRST, PRODUCER, SMALL, STATIONS, make_day
 from cranpm import repository
 from cranpm.errors import CranpmError
 from cranpm.fields import Statics
-from cranpm.store import Archive, ArchiveWriter, create_archive, describe
+from cranpm.layout import create_archive
+from cranpm.store import Archive, ArchiveWriter, describe
 
 
 def free_port():

@@ -20,7 +20,8 @@ from cranpm import repository
 from cranpm.channels import COARSE_NAMES
 from cranpm.errors import CranpmError
 from cranpm.fields import Quality, Statics
-from cranpm.store import Archive, ArchiveWriter, create_archive, describe, pack_pm25, unpack_pm25
+from cranpm.layout import create_archive, pack_pm25, unpack_pm25
+from cranpm.store import Archive, ArchiveWriter, describe
 
 
 @pytest.fixture

@@ -16,9 +16,10 @@ from cranpm.days import DayRange
 from cranpm.errors import CranpmError
 from cranpm.fill import simulate_archive
 from cranpm.grid import TILE, parse_domain
+from cranpm.layout import unpack_pm25
 from cranpm.repository import Group
 from cranpm.simulate import SimulationSettings
-from cranpm.store import Archive, Window, unpack_pm25
+from cranpm.store import Archive, Window
 
 FIRST = date(2021, 1, 1)
 SAMPLES = 60

@@ -10,9 +10,10 @@ from cranpm import repository
 from cranpm.days import DayRange, parse_days
 from cranpm.errors import CranpmError
 from cranpm.grid import Domain, parse_domain
+from cranpm.layout import create_archive
 from cranpm.realism import Sample, sample_archive, sample_world
 from cranpm.simulate import SavedAir, SimulationSettings, World
-from cranpm.store import Archive, ArchiveWriter, create_archive
+from cranpm.store import Archive, ArchiveWriter
 
 OnDay = Callable[[object], None]
 

@@ -14,6 +14,7 @@ from scipy import ndimage
 
 from cranpm.channels import INDEX
 from cranpm.days import LEADS, DayRange
+from cranpm.errors import CranpmError
 from cranpm.grid import Array, Grid
 from cranpm.simulate import World
 from cranpm.simulate.observe import retrieve
@@ -79,15 +80,20 @@ def sample_world(world: World, days: DayRange, on_day: Callable[[date], None] = 
 
 
 def _collect(days: list[date], grid: Grid, fields: Iterable[tuple[Array, Array]]) -> Sample:
+    """Gather what the report needs, day by day; the trimmed fine grid may lack the last coarse row or column."""
     picked = [INDEX[name] for name in PREDICTORS]
-    pm25, cams, weather = [], [], []
-    for fine, coarse in fields:
-        shape = fine.shape
-        pm25.append(fine)
-        cams.append(coarse[INDEX["cams_pm25"]][: shape[0], : shape[1]])
-        weather.append(coarse[picked][:, : shape[0], : shape[1]])
-    trimmed = Grid(grid.north, grid.west, grid.step, *pm25[0].shape)
-    return Sample(days, trimmed, np.array(pm25), np.array(cams), np.array(weather, dtype=np.float32))
+    sample = None
+    for number, (fine, coarse) in enumerate(fields):
+        rows, cols = fine.shape
+        if sample is None:
+            empty = (np.empty((len(days), *extra, rows, cols), np.float32) for extra in ((), (), (len(picked),)))
+            sample = Sample(days, Grid(grid.north, grid.west, grid.step, rows, cols), *empty)
+        sample.pm25_ugm3[number] = fine
+        sample.cams_ugm3[number] = coarse[INDEX["cams_pm25"], :rows, :cols]
+        sample.weather[number] = coarse[picked, :rows, :cols]
+    if sample is None:
+        raise CranpmError(expected="days to report on", found="none", remedy="Choose days that the archive holds.")
+    return sample
 
 
 def judge(sample: Sample) -> list[Check]:
