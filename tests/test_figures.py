@@ -6,7 +6,7 @@ from sample_days import SMALL
 
 from cranpm.errors import CranpmError
 from cranpm.figures import _aggregate, _round_length, draw_archive, pm25_layer
-from cranpm.grid import DOMAINS, Grid
+from cranpm.grid import Grid
 
 
 def test_aggregation_is_the_mean_of_valid_pixels():
@@ -65,8 +65,11 @@ def test_what_cannot_be_drawn_is_refused(archive, tmp_path):
     with pytest.raises(CranpmError, match="a day for wind"):
         draw_archive(archive, "wind", None, tmp_path / "x.png")
     assert not (tmp_path / "x.png").exists()
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path / "x.pdf", tmp_path, tmp_path / "file" / "x.png"):
+        with pytest.raises(CranpmError, match=r"ends in \.png"):
+            draw_archive(archive, "land", None, place)
 
 
 def test_scale_bars_are_round():
     assert [_round_length(km) for km in (160, 730, 33)] == [200, 500, 20]
-    assert DOMAINS["alps"].fine.cols == 1200

@@ -130,6 +130,11 @@ def test_refining_shares_the_weight_of_missing_neighbours():
     assert np.isfinite(fine_field[10 * 25 + 14, 10 * 25 + 14])
 
 
+def test_refining_beyond_the_source_is_refused():
+    with pytest.raises(CranpmError, match="a target inside"):
+        refine(np.zeros(ALPS.coarse.shape), ALPS.coarse, ALPS.fine.widen(0.5))
+
+
 @pytest.mark.parametrize(
     ("box", "message"),
     [

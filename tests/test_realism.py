@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cranpm.days import parse_days
+from cranpm.errors import CranpmError
 from cranpm.fill import SimulationJob, sample
 from cranpm.grid import DOMAINS, Grid
 from cranpm.realism import PREDICTORS, Check, Sample, judge
@@ -56,6 +57,11 @@ def test_short_samples_say_nothing_of_skill_and_summers_nothing_of_winter():
         [day + timedelta(days=180) for day in short.days], GRID, short.pm25_ugm3, short.cams_ugm3, short.weather
     )
     assert not any("winter" in name for name in values(judge(summer)))
+
+
+def test_too_few_days_are_refused():
+    with pytest.raises(CranpmError, match="at least 5 days to report on; found 4"):
+        judge(made_up(days=4))
 
 
 def test_checks_have_two_sides():

@@ -34,6 +34,8 @@ def test_unknown_keys_name_the_known_ones():
         ("simulation.world=sideways", "choose factual, reverse-wind"),
         ("simulation.world=no-emissions:1,2,3,4", "choose factual"),
         ("simulation.retrieval_noise=lots", "valid number"),
+        ("simulation.seed=99999999999999999999999", "less than 4294967296"),
+        ("simulation.spin_up_days=1000000", "less than or equal to 366"),
         ("seed", "--set key=value"),
         ("domain.name=x", "a table domain"),
     ],
@@ -50,6 +52,12 @@ def test_bad_files(tmp_path):
     broken.write_text("days = ")
     with pytest.raises(CranpmError, match="TOML in"):
         load(SimulationJob, broken)
+
+
+def test_missing_values_and_dates():
+    with pytest.raises(CranpmError, match="a value for domain; found none"):
+        load(SimulationJob, None, days="2021")
+    assert len(load(SimulationJob, None, ["days=2021-01-01"], domain="alps").days) == 1
 
 
 def test_domain_errors_keep_their_words():

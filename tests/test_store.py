@@ -121,6 +121,8 @@ def test_a_reader_keeps_its_version_while_days_arrive(empty):
         ({"pm25_ugm3": np.full(SMALL.fine.shape, np.nan, np.float32)}, "PM2.5 on some pixels"),
         ({"pm25_ugm3": np.full(SMALL.fine.shape, np.inf, np.float32)}, "finite or NaN"),
         ({"stations_ugm3": np.array([-999.0, 1.0], np.float32)}, "stations in 0"),
+        ({"coarse": np.full((35, 21, 21), np.nan, np.float32)}, "all of u10 on a good day; found 100%"),
+        ({"quality": Quality.ABSENT}, "good or degraded"),
     ],
 )
 def test_implausible_days_are_refused_and_nothing_is_written(empty, change, message):
@@ -357,8 +359,60 @@ def test_other_schemas_and_other_folders_are_refused(empty, tmp_path):
 
 
 def test_an_unknown_snapshot_is_refused(empty):
-    with pytest.raises(CranpmError, match="version NOSUCHSNAPSHOT"):
+    with pytest.raises(CranpmError, match="in version NOSUCHSNAPSHOT"):
         Archive(empty, "NOSUCHSNAPSHOT")
+
+
+def test_places_where_no_archive_can_be(tmp_path):
+    (tmp_path / "file").write_text("")
+    for place in (str(tmp_path / "file"), str(tmp_path / "file" / "sub"), "", "  "):
+        with pytest.raises(CranpmError, match="a folder for the archive"):
+            repository.exists(place)
+        with pytest.raises(CranpmError, match="a folder for the archive"):
+            Archive(place)
+
+
+def test_degraded_days_may_lack_a_channel(empty):
+    coarse = make_day(FIRST).coarse.copy()
+    coarse[3] = np.nan
+    put(empty, make_day(FIRST, coarse=coarse, quality=Quality.DEGRADED))
+    assert np.isnan(Archive(empty).coarse(FIRST)[3]).all()
+    assert describe(Archive(empty))["quality"] == {"good": 0, "degraded": 1}
+
+
+def test_idempotence_does_not_depend_on_types(empty):
+    day = make_day(FIRST)
+    first = put(empty, day)
+    retyped = make_day(FIRST, coarse=day.coarse.astype(float), provenance=dict(reversed(day.provenance.items())))
+    assert put(empty, retyped) == first
+    dated = make_day(FIRST, provenance={"files": ("a", "b"), "on": FIRST})
+    assert put(empty, dated) == put(empty, dated)
+
+
+def test_a_closed_writer_writes_no_more(empty):
+    with ArchiveWriter(empty) as writer:
+        pass
+    with pytest.raises(CranpmError, match="an open writer"):
+        writer.put(make_day(FIRST))
+
+
+@pytest.mark.parametrize(
+    "window", [(slice(400, 912), slice(0, 512)), (slice(900, 950), slice(0, 9)), (slice(5, 5), slice(0, 9))]
+)
+def test_windows_never_come_out_smaller(archive, window):
+    with pytest.raises(CranpmError, match="a window inside 512 rows"):
+        archive.pm25(archive.days[0], window)
+    with pytest.raises(CranpmError, match="a window inside 512 rows"):
+        archive.land(window)
+
+
+def test_a_damaged_snapshot_is_refused_by_every_door(empty, tmp_path):
+    snapshot = put(empty, make_day(FIRST))
+    file = tmp_path / "archive/snapshots" / snapshot
+    file.write_bytes(b"rubbish" + file.read_bytes()[7:])
+    for door in (Archive, ArchiveWriter):
+        with pytest.raises(CranpmError):
+            door(empty)
 
 
 def worker(archive, day, queue):

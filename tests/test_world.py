@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 from datetime import date, timedelta
 
 import numpy as np
@@ -36,6 +39,46 @@ def test_every_channel_varies_in_space_and_time(three):
         one, two = (fields.coarse[INDEX[channel.name]] for fields in (three[0], three[2]))
         assert one.std() > 0, channel.name
         assert not np.array_equal(one, two), channel.name
+
+
+SENSIBLE = {
+    # channel: winter mean, summer mean (ranges), least spread in space and time
+    "u10": ((-3, 6), (-3, 6), 0.5),
+    "v10": ((-5, 5), (-5, 5), 0.5),
+    "t2m": ((262, 284), (284, 303), 3),
+    "sp": ((8.6e4, 1.0e5), (8.6e4, 1.0e5), 3000),
+    "tp": ((2e-4, 1e-2), (2e-4, 1e-2), 1e-4),
+    "u500": ((4, 35), (-5, 25), 1),
+    "v500": ((-25, 25), (-25, 25), 1),
+    "t500": ((238, 258), (250, 270), 0.5),
+    "t700": ((250, 275), (262, 288), 0.5),
+    "t850": ((258, 284), (272, 298), 0.5),
+    "t925": ((262, 288), (276, 302), 0.5),
+    "t1000": ((266, 292), (280, 305), 0.5),
+    "z500": ((5.1e4, 5.6e4), (5.3e4, 5.9e4), 100),
+    "z850": ((1.2e4, 1.6e4), (1.25e4, 1.65e4), 50),
+    "z1000": ((-1500, 2500), (-1500, 2500), 30),
+    "q500": ((5e-5, 2e-3), (2e-4, 4e-3), 1e-5),
+    "q850": ((8e-4, 6e-3), (3e-3, 1.2e-2), 1e-4),
+    "q1000": ((1.5e-3, 9e-3), (5e-3, 1.8e-2), 1e-4),
+    "cams_pm25": ((8, 70), (4, 40), 2),
+    "cams_pm10": ((12, 100), (8, 60), 2),
+    "cams_no2": ((3, 80), (1.5, 50), 1),
+    "cams_o3": ((15, 75), (60, 140), 2),
+    "cams_co": ((150, 700), (130, 450), 10),
+}
+
+
+def test_channels_have_the_means_and_spreads_of_the_season():
+    for season, first in enumerate((date(2021, 1, 10), date(2021, 7, 10))):
+        settings = SimulationSettings(first_day=first, spin_up_days=4)
+        days = list(World(SMALL, settings).days(DayRange(first, first + timedelta(days=7))))
+        fields = np.array([fields.coarse for fields in days])
+        for name, bounds in SENSIBLE.items():
+            low, high = bounds[season]
+            values = fields[:, INDEX[name]]
+            assert low < values.mean() < high, (name, first, values.mean())
+            assert values.std() > bounds[2], (name, first, values.std())
 
 
 def test_extending_later_is_one_long_run(world, three):
@@ -79,6 +122,43 @@ def test_reverse_wind_moves_plumes_to_the_other_side(three):
         assert np.allclose(other.coarse[INDEX[name]], -three[0].coarse[INDEX[name]], atol=1e-4)
     assert np.allclose(other.coarse[INDEX["t850"]], three[0].coarse[INDEX["t850"]])
     assert np.nanmean(np.abs(other.pm25_ugm3 - three[0].pm25_ugm3)) > 0.5
+
+
+def test_worlds_differ_only_in_the_cause_that_was_changed(world):
+    for name in ("reverse-wind", "flat-relief"):
+        other = other_world(name)
+        for field in ("always", "heating", "farmland", "allowed"):
+            assert np.array_equal(getattr(other.emissions, field), getattr(world.emissions, field))
+        assert np.array_equal(other.downscaler.textures, world.downscaler.textures)
+    silent = other_world("no-emissions:46,8,44.75,11")
+    assert np.array_equal(silent.emissions.always, world.emissions.always)
+    assert np.array_equal(silent.downscaler.textures[:, :50, :50], world.downscaler.textures[:, :50, :50])
+    with pytest.raises(CranpmError, match="overlaps the domain"):
+        other_world("no-emissions:10,0,5,1")
+
+
+THREADS = """
+import sys, hashlib
+sys.path.insert(0, sys.argv[1])
+from conftest import SETTINGS
+from sample_days import FIRST, SMALL
+from cranpm.days import DayRange
+from cranpm.simulate import World
+(day,) = World(SMALL, SETTINGS).days(DayRange(FIRST, FIRST))
+parts = (day.coarse, day.pm25_ugm3, day.stations_ugm3, day.carry["pm25"])
+print(hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest())
+"""
+
+
+def test_the_number_of_threads_changes_no_bit():
+    digests = set()
+    for threads in ("1", "2"):
+        names = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+        environment = os.environ | dict.fromkeys(names, threads)
+        arguments = [sys.executable, "-c", THREADS, os.path.dirname(__file__)]
+        result = subprocess.run(arguments, env=environment, capture_output=True, text=True, check=True)
+        digests.add(result.stdout.strip())
+    assert len(digests) == 1
 
 
 def test_flat_relief_has_no_blocking_and_the_same_coast(world, three):

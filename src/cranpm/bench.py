@@ -68,7 +68,7 @@ def _peak_memory() -> float:
 
 
 def bench_store(domain: str, days: int) -> dict[str, Any]:
-    """Random samples (two days, target, elevation, land) from the archive against the same reads from plain zarr."""
+    """Random samples (two days, target, statics) from the archive against the same reads from plain zarr."""
     with tempfile.TemporaryDirectory() as folder:
         place, plain = str(Path(folder) / "archive"), str(Path(folder) / "plain.zarr")
         last = FIRST + timedelta(days=days - 1)
@@ -100,7 +100,11 @@ def _copy_to_zarr(archive: Archive, path: str) -> Group:
     for index, day in enumerate(days):
         pm25[index] = archive.packed_pm25(day)
     statics = archive.statics()
-    for name, values in (("elevation", statics.elevation_m), ("land", statics.land.astype(np.uint8))):
+    for name, values in (
+        ("elevation", statics.elevation_m),
+        ("spread", statics.spread_m),
+        ("land", statics.land.astype(np.uint8)),
+    ):
         group.create_array(name, shape=shape, chunks=(512, 512), dtype=values.dtype, **codec)[...] = values
     return zarr.open_group(path, mode="r")
 
@@ -114,12 +118,14 @@ def _random_samples(archive: Archive) -> list[tuple[int, Window]]:
 
 def _from_archive(archive: Archive, index: int, window: Window) -> list[Any]:
     days = [FIRST + timedelta(days=index + step) for step in (-1, 0, 1)]
-    return [*(archive.pm25(day, window) for day in days), archive.elevation(window), archive.land(window)]
+    statics = archive.statics(window)
+    return [*(archive.pm25(day, window) for day in days), statics.elevation_m, statics.spread_m, statics.land]
 
 
 def _from_zarr(group: Group, index: int, window: Window) -> list[Any]:
     fields = [unpack_pm25(np.asarray(group["pm25"][(index + step, *window)])) for step in (-1, 0, 1)]
-    return [*fields, np.asarray(group["elevation"][window]), np.asarray(group["land"][window]).astype(bool)]
+    elevation, spread, land = (np.asarray(group[name][window]) for name in ("elevation", "spread", "land"))
+    return [*fields, elevation, spread, land.astype(bool)]
 
 
 def _timed(work: Callable[[], object]) -> float:

@@ -19,6 +19,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
+from rich.text import Text
 
 from cranpm import __version__
 from cranpm.errors import CranpmError
@@ -122,7 +123,7 @@ def simulate(
 def _print_report(checks: list[Any], as_json: bool) -> None:
     if as_json:
         rows = [{"name": c.name, "value": c.value, "low": c.low, "high": c.high, "holds": c.holds} for c in checks]
-        print(json.dumps(rows, indent=1))
+        print(json.dumps(rows, indent=1, allow_nan=False))
         return
     table = Table(title="Realism")
     for column in ("figure", "value", "wanted", ""):
@@ -146,11 +147,11 @@ def info(archive: ArchivePath, as_json: AsJson = False) -> None:
     if as_json:
         print(json.dumps(facts, indent=1))
         return
-    table = Table(show_header=False, title=f"archive {archive}")
+    table = Table(show_header=False, title=Text(f"archive {archive}"))
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, value in facts.items():
-        table.add_row(name.replace("_", " "), _readable(value))
+        table.add_row(name.replace("_", " "), Text(_readable(value)))
     out.print(table)
 
 
@@ -212,13 +213,14 @@ def forecast(
 def bench(
     what: Annotated[str, typer.Argument(metavar="simulate|store", help="Which part to measure.")],
     domain: Annotated[str, typer.Option(help="Domain of the simulation benchmark.")] = "alps",
-    days: Annotated[int, typer.Option(help="How many days to simulate.", min=2)] = 30,
+    days: Annotated[int, typer.Option(help="How many days to simulate.", min=3)] = 30,
     as_json: AsJson = False,
 ) -> None:
     """Measure speed on this machine, beside the machine's own copy bandwidth."""
     from cranpm import bench as benches
 
-    facts = benches.run(what, domain, days)
+    with err.status(f"measuring {what}"):
+        facts = benches.run(what, domain, days)
     if as_json:
         print(json.dumps(facts, indent=1))
         return
@@ -239,6 +241,3 @@ def main() -> None:
         for name in ("expected", "found", "remedy"):
             err.print(f"  {name:9}", getattr(error, name), markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)
-    except KeyboardInterrupt:
-        err.print("stopped; what was committed stays")
-        sys.exit(130)

@@ -67,6 +67,8 @@ class DayFields:
 
     def check(self, domain: Domain, stations: int) -> None:
         """Refuse wrong shapes and values no such field can take."""
+        if self.quality is Quality.ABSENT:
+            self._refuse("a day that is good or degraded", "one marked absent", "Leave an absent day out.")
         shapes = {
             "coarse": (self.coarse.shape, (len(COARSE), *domain.coarse.shape)),
             "pm25": (self.pm25_ugm3.shape, domain.fine.shape),
@@ -77,12 +79,17 @@ class DayFields:
                 self._refuse(f"{name} of shape {expected}", str(found), "Put it on the grids of the archive's domain.")
         for channel, values in zip(COARSE, self.coarse, strict=True):
             self._check_range(channel.name, values, channel.low, channel.high, channel.unit)
+            if self.quality is Quality.GOOD and np.isnan(values).any():
+                share = f"{np.isnan(values).mean():.0%} of it missing"
+                self._refuse(f"all of {channel.name} on a good day", share, "Mark the day as degraded.")
         self._check_range("pm25", self.pm25_ugm3, 0, PM25_CEILING_UGM3, "ug m-3")
         self._check_range("stations", self.stations_ugm3, 0, PM25_CEILING_UGM3, "ug m-3")
         if not np.isfinite(self.pm25_ugm3).any():
             self._refuse("PM2.5 on some pixels", "none at all", "Leave the day out: a gap is listed, never filled.")
 
     def _check_range(self, name: str, values: Array, low: float, high: float, unit: str) -> None:
+        if values.size == 0:
+            return
         if np.isinf(values).any():
             self._refuse(f"{name} finite or NaN", "infinity", "Mark missing values with NaN.")
         least, most = np.fmin.reduce(values, axis=None), np.fmax.reduce(values, axis=None)

@@ -46,6 +46,7 @@ def draw_archive(archive: Archive, field: str, day: date | None, path: Path, *, 
         raise CranpmError(expected=f"a field among {', '.join(known)}", found=field, remedy="Name one of these.")
     if field not in ("elevation", "land") and day is None:
         raise CranpmError(expected=f"a day for {field}", found="none", remedy="Add --day YYYY-MM-DD.")
+    check_picture(path)
     title = field if day is None or field in ("elevation", "land") else f"{field} · {day}"
     wind = None
     circles = None
@@ -83,7 +84,8 @@ def draw(
     circles: Array | None = None,
     wind: tuple[Array, Array] | None = None,
 ) -> None:
-    """Write one map with coast, graticule, scale bar, colour bar and, on request, stations and wind arrows."""
+    """Write one PNG map with coast, graticule, scale bar, colour bar and, on request, stations and wind arrows."""
+    check_picture(path)
     with matplotlib.rc_context({"font.size": 10, "text.color": INK, "axes.edgecolor": COAST, "axes.labelcolor": INK}):
         figure, axes, bar = _frame(layer.grid)
         picture, picture_grid = _aggregate(layer.values, layer.grid)
@@ -105,8 +107,22 @@ def draw(
         figure.colorbar(image, cax=bar, label=layer.label, extend="max" if beyond else "neither")
         axes.set_title(title, loc="left", fontsize=14, fontweight="bold")
         axes.set_title(_label(archive), loc="right", fontsize=9)
+        figure.savefig(path, format="png")
+
+
+def check_picture(path: Path) -> None:
+    """Refuse a place where no PNG can be written, before any work is done."""
+    try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path)
+        fits = path.suffix == ".png" and not path.is_dir()
+    except OSError:
+        fits = False
+    if not fits:
+        raise CranpmError(
+            expected="a file name that ends in .png, in a folder that can be made",
+            found=str(path),
+            remedy="Change --out.",
+        )
 
 
 def _label(archive: Archive) -> str:
@@ -154,7 +170,7 @@ def _extent(grid: Grid) -> tuple[float, float, float, float]:
 
 
 def _draw_coast(axes: Axes, archive: Archive) -> None:
-    land, grid = _aggregate(archive.statics().land.astype(np.float32), archive.domain.fine)
+    land, grid = _aggregate(archive.land().astype(np.float32), archive.domain.fine)
     if 0 < land.mean() < 1:
         axes.contour(grid.lon, grid.lat, land, levels=[0.5], colors=COAST, linewidths=0.5)
 

@@ -10,12 +10,12 @@ from cranpm import repository
 from cranpm.days import DayRange, parse_days
 from cranpm.errors import CranpmError
 from cranpm.grid import Domain, parse_domain
-from cranpm.layout import create_archive
+from cranpm.layout import axis_index, create_archive
 from cranpm.realism import Sample, sample_archive, sample_world
 from cranpm.simulate import SavedAir, SimulationSettings, World
 from cranpm.store import Archive, ArchiveWriter
 
-OnDay = Callable[[object], None]
+OnDay = Callable[[date], None]
 
 
 class SimulationJob(BaseModel):
@@ -40,7 +40,7 @@ class SimulationJob(BaseModel):
     @field_validator("days", mode="before")
     @classmethod
     def _days(cls, value: Any) -> Any:
-        return parse_days(str(value)) if isinstance(value, str | int) else value
+        return parse_days(str(value)) if isinstance(value, str | int | date) else value
 
 
 def simulate_archive(
@@ -48,8 +48,11 @@ def simulate_archive(
 ) -> int:
     """Simulate the days that the archive lacks, creating it where there is none; returns how many were added.
 
+    `on_day` is called for every day asked for, also for those that were there.
+
     An archive is one world: other settings or another domain are refused.
     """
+    axis_index(days.first), axis_index(days.last)
     present: set[date] = set()
     saved = None
     archive = Archive(location) if repository.exists(location) else None
@@ -60,23 +63,26 @@ def simulate_archive(
         carried = archive.carry()
         saved = SavedAir.of(*carried) if carried else None
     wanted = [day for day in days if day not in present]
+    for day in set(days) - set(wanted):
+        on_day(day)
     if not wanted:
         return 0
     world = World(domain, SimulationSettings(**{key: value for key, value in producer.items() if key != "source"}))
+    world.check_days(DayRange(wanted[0], wanted[-1]))
     if not archive:
         create_archive(location, domain, world.statics, world.stations, producer)
     with ArchiveWriter(location) as writer:
         for fields in world.days(DayRange(wanted[0], wanted[-1]), saved):
             if fields.day not in present:
                 writer.put(fields)
-                on_day(fields)
+                on_day(fields.day)
     return len(wanted)
 
 
 def sample(job: SimulationJob, location: str | None, on_day: OnDay = lambda _: None) -> Sample:
     """What the realism report looks at: the archive's days, or those of a world that is run and not stored."""
     if location is not None:
-        return sample_archive(Archive(location), job.days)
+        return sample_archive(Archive(location), job.days, on_day)
     settings = job.simulation.model_copy(update={"first_day": job.simulation.first_day or job.days.first})
     return sample_world(World(job.domain, settings), job.days, on_day)
 

@@ -10,7 +10,7 @@ import numpy as np
 from cranpm.baselines.persistence import persistence
 from cranpm.days import LEADS
 from cranpm.errors import CranpmError
-from cranpm.figures import draw, pm25_layer
+from cranpm.figures import check_picture, draw, pm25_layer
 from cranpm.grid import Array
 from cranpm.store import Archive
 
@@ -42,6 +42,7 @@ def draw_forecast(
 ) -> list[Forecasted]:
     """Forecast and draw one PNG a lead."""
     results = []
+    check_picture(folder / "map.png")
     for lead, field in persistence(archive, day, leads).items():
         valid = day + timedelta(days=lead)
         path = folder / f"pm25_{day}_T+{lead}.png"

@@ -6,7 +6,7 @@ A grid is described by its north-west *edge*; pixel (0, 0) is centred half a ste
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -116,9 +116,6 @@ class Grid:
             self.cols + 2 * extra,
         )
 
-    def to_json(self) -> dict[str, float]:
-        return {"north": self.north, "west": self.west, "step": self.step, "rows": self.rows, "cols": self.cols}
-
 
 @dataclass(frozen=True)
 class Domain:
@@ -128,7 +125,7 @@ class Domain:
     so the last coarse row and column may be covered only in part.
     """
 
-    name: str
+    name: str = field(compare=False)
     north: float
     west: float
     south: float
@@ -194,14 +191,14 @@ def parse_domain(text: str) -> Domain:
     return Domain("box", north, west, south, east)
 
 
-def coarsen(field: Array, fine: Grid, coarse: Grid) -> Array:
+def coarsen(values: Array, fine: Grid, coarse: Grid) -> Array:
     """Area-weighted mean of the valid fine pixels in each coarse cell; NaN where a cell has none."""
     ratio, row_offset, col_offset = _nesting(fine, coarse)
     rows = (np.arange(fine.rows) + row_offset) // ratio
     cols = (np.arange(fine.cols) + col_offset) // ratio
-    valid = np.isfinite(field)
+    valid = np.isfinite(values)
     weight = np.broadcast_to(fine.row_area_km2[:, None], fine.shape) * valid
-    total = _block_sums(np.where(valid, field, 0) * weight, rows, cols, coarse.shape)
+    total = _block_sums(np.where(valid, values, 0) * weight, rows, cols, coarse.shape)
     weights = _block_sums(weight, rows, cols, coarse.shape)
     return np.divide(total, weights, out=np.full(coarse.shape, np.nan), where=weights > 0)
 
@@ -221,44 +218,53 @@ def _nesting(fine: Grid, coarse: Grid) -> tuple[int, int, int]:
     return round(ratio), round(row_offset), round(col_offset)
 
 
-def _block_sums(field: Array, rows: Array, cols: Array, shape: tuple[int, int]) -> Array:
+def _block_sums(values: Array, rows: Array, cols: Array, shape: tuple[int, int]) -> Array:
     """Sums over blocks given by the (sorted) block index of every row and column."""
     row_starts, col_starts = np.unique(rows, return_index=True), np.unique(cols, return_index=True)
-    sums = np.add.reduceat(np.add.reduceat(field, row_starts[1], axis=0), col_starts[1], axis=1)
+    sums = np.add.reduceat(np.add.reduceat(values, row_starts[1], axis=0), col_starts[1], axis=1)
     out = np.zeros(shape)
     out[np.ix_(row_starts[0], col_starts[0])] = sums
     return out
 
 
-def refine(field: Array, source: Grid, target: Grid) -> Array:
-    """Bilinear values of `field` at the centres of `target`, as float32.
+def refine(values: Array, source: Grid, target: Grid) -> Array:
+    """Bilinear values of a field at the centres of `target`, as float32.
 
     Exact on linear fields: the half cell beyond the outermost centres is extrapolated.
     Where some of the four neighbours are missing the others share their weight; where all are, NaN.
     """
+    if (
+        target.north > source.north
+        or target.south < source.south
+        or target.west < source.west
+        or target.east > source.east
+    ):
+        raise CranpmError(
+            expected=f"a target inside {source}", found=str(target), remedy="Refine to a grid that the source covers."
+        )
     rows, cols = source.row_col(target.lat, target.lon)
-    field = np.asarray(field, dtype=np.float32)
-    plain = _bilinear(field, rows, cols, clamp=False)
+    values = np.asarray(values, dtype=np.float32)
+    plain = _bilinear(values, rows, cols, clamp=False)
     missing = ~np.isfinite(plain)
     if not missing.any():
         return plain
-    valid = np.isfinite(field)
-    total = _bilinear(np.where(valid, field, 0).astype(np.float32), rows, cols, clamp=True)
+    valid = np.isfinite(values)
+    total = _bilinear(np.where(valid, values, 0).astype(np.float32), rows, cols, clamp=True)
     weight = _bilinear(valid.astype(np.float32), rows, cols, clamp=True)
     shared = np.divide(total, weight, out=np.full_like(total, np.nan), where=weight > 1e-6)
     return np.where(missing, shared, plain)
 
 
-def _bilinear(field: Array, rows: Array, cols: Array, *, clamp: bool) -> Array:
+def _bilinear(values: Array, rows: Array, cols: Array, *, clamp: bool) -> Array:
     """Separable bilinear interpolation at fractional rows x columns."""
     for axis, position in enumerate((rows, cols)):
-        size = field.shape[axis]
+        size = values.shape[axis]
         low = np.clip(np.floor(position).astype(int), 0, max(size - 2, 0))
         weight = (position - low).astype(np.float32)
         if clamp:
             weight = np.clip(weight, 0, 1)
         weight = weight[:, None] if axis == 0 else weight[None, :]
         high = np.minimum(low + 1, size - 1)
-        lower = np.take(field, low, axis=axis)
-        field = lower + weight * (np.take(field, high, axis=axis) - lower)
-    return field
+        lower = np.take(values, low, axis=axis)
+        values = lower + weight * (np.take(values, high, axis=axis) - lower)
+    return values

@@ -6,7 +6,7 @@ second half.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 import numpy as np
@@ -17,7 +17,6 @@ from cranpm.days import LEADS, DayRange
 from cranpm.errors import CranpmError
 from cranpm.grid import Array, Grid
 from cranpm.simulate import World
-from cranpm.simulate.observe import retrieve
 from cranpm.store import Archive
 
 EVERY = 25
@@ -29,6 +28,7 @@ REGIONS = {
     "Iberia": (43, -9, 37, -1),
     "Scandinavia": (66, 6, 58, 20),
 }
+FEWEST_DAYS = 5
 DAYS_FOR_SKILL = 500
 
 
@@ -43,6 +43,8 @@ class Sample:
     cams_ugm3: Array
     weather: Array
     """(day, predictor, row, col)."""
+    mixing_m: Array | None = None
+    """Height of the mixed layer, where the sample comes from a world and not from an archive."""
 
 
 @dataclass(frozen=True)
@@ -59,24 +61,32 @@ class Check:
         return (self.low is None or self.value >= self.low) and (self.high is None or self.value <= self.high)
 
 
-def sample_archive(archive: Archive, days: Iterable[date]) -> Sample:
+def sample_archive(archive: Archive, days: Iterable[date], on_day: Callable[[date], None] = lambda _: None) -> Sample:
     """Samples of the days that an archive holds."""
-    held = [day for day in days if day in set(archive.days)]
-    fields = ((archive.pm25(day)[EVERY // 2 :: EVERY, EVERY // 2 :: EVERY], archive.coarse(day)) for day in held)
-    return _collect(held, archive.domain.coarse, fields)
+    present = set(archive.days)
+    held = [day for day in days if day in present]
+
+    def fields() -> Iterable[tuple[Array, Array]]:
+        for day in held:
+            on_day(day)
+            yield archive.pm25(day)[EVERY // 2 :: EVERY, EVERY // 2 :: EVERY], archive.coarse(day)
+
+    return _collect(held, archive.domain.coarse, fields())
 
 
 def sample_world(world: World, days: DayRange, on_day: Callable[[date], None] = lambda _: None) -> Sample:
     """Samples of a world that is run for the purpose and not stored: a year of Europe in minutes."""
     points = world.downscaler.sampled(EVERY)
+    places = np.ix_(*(np.round(x).astype(int) for x in world.grid.row_col(points.grid.lat, points.grid.lon)))
+    mixing: list[Array] = []
 
     def fields() -> Iterable[tuple[Array, Array]]:
         for day, air, _ in world.air(days):
-            seen = retrieve(points.field(air), points.grid, world.settings.retrieval_noise, day.toordinal() * 2)
             on_day(day)
-            yield seen, world.coarse_channels(day, air)
+            mixing.append(air.mixing_m[places].astype(np.float32))
+            yield world.retrieved(points.field(air), day, EVERY), world.coarse_channels(day, air)
 
-    return _collect(list(days), world.domain.coarse, fields())
+    return replace(_collect(list(days), world.domain.coarse, fields()), mixing_m=np.array(mixing))
 
 
 def _collect(days: list[date], grid: Grid, fields: Iterable[tuple[Array, Array]]) -> Sample:
@@ -98,6 +108,12 @@ def _collect(days: list[date], grid: Grid, fields: Iterable[tuple[Array, Array]]
 
 def judge(sample: Sample) -> list[Check]:
     """All figures of the report."""
+    if len(sample.days) < FEWEST_DAYS:
+        raise CranpmError(
+            expected=f"at least {FEWEST_DAYS} days to report on",
+            found=str(len(sample.days)),
+            remedy="Choose a longer range; two years show everything.",
+        )
     land: Array = np.asarray(np.isfinite(sample.pm25_ugm3).all(0))
     series = sample.pm25_ugm3[:, land].astype(float)
     checks = [
@@ -133,7 +149,14 @@ def _drivers(sample: Sample, land: Array, series: Array) -> list[Check]:
         "stability (t925 - t2m)": np.diff(weather["t925"] - weather["t2m"], axis=0),
         "rain": np.diff(np.minimum(weather["tp"], 0.01), axis=0),
     }
-    wanted = {"wind speed": (None, -0.05), "stability (t925 - t2m)": (0.05, None), "rain": (None, -0.05)}
+    if sample.mixing_m is not None:
+        drivers["mixed-layer height"] = np.diff(np.log(sample.mixing_m[:, land]), axis=0)
+    wanted = {
+        "wind speed": (None, -0.05),
+        "stability (t925 - t2m)": (0.05, None),
+        "rain": (None, -0.05),
+        "mixed-layer height": (None, -0.1),
+    }
     return [
         Check(
             f"correlation of daily change with {name}",

@@ -1,4 +1,4 @@
-"""Icechunk repositories: where they live, who may write, and one commit at a time."""
+"""Icechunk repositories: where they live, who may write, one commit at a time, and its errors in our words."""
 
 import fcntl
 import os
@@ -29,29 +29,24 @@ def exists(location: str) -> bool:
     folder = _folder(location)
     if folder is not None and not folder.exists():
         return False
-    return icechunk.Repository.exists(_storage(location)) and not _is_blank(_open(location))
+    with _in_our_words(location):
+        storage = _storage(location)
+        return icechunk.Repository.exists(storage) and not _is_blank(icechunk.Repository.open(storage))
 
 
 def read(location: str, snapshot: str | None = None) -> tuple[Group, str]:
     """The root group of one version (the newest where none is named), and the version's id."""
-    repo = _open(location)
-    try:
+    with _in_our_words(location, f" in version {snapshot}" if snapshot else ""):
+        repo = _open(location)
         version = snapshot or repo.lookup_branch(BRANCH)
         _check_seal(location, repo, version)
-        session = repo.readonly_session(snapshot_id=version)
-        return zarr.open_group(session.store, mode="r"), version
-    except icechunk.IcechunkError as error:
-        raise CranpmError(
-            expected=f"version {snapshot or BRANCH} of {location}",
-            found=_first_line(error),
-            remedy="Take a snapshot id from `cranpm info`; if the folder is damaged, restore it from a copy.",
-        ) from error
-    except FileNotFoundError as error:
-        raise CranpmError(
-            expected=f"an archive at {location}",
-            found="one whose creation was interrupted",
-            remedy="Run the command that creates it again.",
-        ) from error
+        if _is_blank(repo):
+            raise CranpmError(
+                expected=f"an archive at {location}",
+                found="one whose creation was interrupted",
+                remedy="Run the command that creates it again.",
+            )
+        return zarr.open_group(repo.readonly_session(snapshot_id=version).store, mode="r"), version
 
 
 def lock(location: str) -> TextIO:
@@ -61,8 +56,9 @@ def lock(location: str) -> TextIO:
         return open(os.devnull)
     # Beside the archive, because icechunk wants a new folder to itself.
     path = folder.resolve()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle = open(path.parent / f".{path.name}.lock", "a+")
+    with _in_our_words(location):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = open(path.parent / f".{path.name}.lock", "a+")
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -81,57 +77,53 @@ def lock(location: str) -> TextIO:
 @contextmanager
 def create(location: str, message: str) -> Iterator[Group]:
     """A new repository whose first commit is what the block writes; an interrupted creation is started again."""
-    storage = _storage(location)
-    if icechunk.Repository.exists(storage):
-        repo = icechunk.Repository.open(storage)
-        if not _is_blank(repo):
-            raise CranpmError(
-                expected=f"no archive yet at {location}", found="one", remedy="Extend it, or choose another place."
-            )
-    else:
-        _refuse_other_files(location)
-        repo = icechunk.Repository.create(storage, config=_config())
-    session = repo.writable_session(BRANCH)
-    yield zarr.create_group(session.store)
-    session.commit(message)
-    seal(location)
-
-
-def _is_blank(repo: icechunk.Repository) -> bool:
-    try:
-        zarr.open_group(repo.readonly_session(BRANCH).store, mode="r")
-    except FileNotFoundError:
-        return True
-    return False
-
-
-def _refuse_other_files(location: str) -> None:
-    path = _folder(location)
-    if path is None or not path.exists():
-        return
-    if path.is_file() or any(path.iterdir()):
-        raise CranpmError(
-            expected=f"a new or empty folder at {location}",
-            found="other files there",
-            remedy="Choose another place for the archive.",
-        )
+    with _in_our_words(location):
+        storage = _storage(location)
+        if icechunk.Repository.exists(storage):
+            repo = icechunk.Repository.open(storage)
+            if not _is_blank(repo):
+                raise CranpmError(
+                    expected=f"no archive yet at {location}", found="one", remedy="Extend it, or choose another place."
+                )
+        else:
+            _refuse_other_files(location)
+            repo = icechunk.Repository.create(storage, config=_config())
+        session = repo.writable_session(BRANCH)
+        yield zarr.create_group(session.store)
+        session.commit(message)
+        seal(location)
 
 
 @contextmanager
 def commit(location: str, message: str, metadata: dict[str, Any]) -> Iterator[Group]:
     """The root group for writing; what the block wrote is committed when it ends, and dropped if it fails."""
-    seal(location)
-    session = _open(location).writable_session(BRANCH)
-    yield zarr.open_group(session.store, mode="r+")
-    try:
-        session.commit(message, metadata=metadata)
-    except icechunk.ConflictError as error:
-        raise CranpmError(
-            expected=f"to be the only writer of {location}",
-            found=_first_line(error),
-            remedy="Another process committed meanwhile; run the command again.",
-        ) from error
-    seal(location)
+    with _in_our_words(location):
+        seal(location)
+        session = _open(location).writable_session(BRANCH)
+        yield zarr.open_group(session.store, mode="r+")
+        try:
+            session.commit(message, metadata=metadata)
+        except icechunk.ConflictError as error:
+            raise CranpmError(
+                expected=f"to be the only writer of {location}",
+                found=_first_line(error),
+                remedy="Another process committed meanwhile; run the command again.",
+            ) from error
+        seal(location)
+
+
+def versions(location: str) -> int:
+    """How many commits the repository has."""
+    with _in_our_words(location):
+        return sum(1 for _ in _open(location).ancestry(branch=BRANCH))
+
+
+def size_mb(location: str) -> float | None:
+    """Size on local disk; None for an object store, where counting would cost requests."""
+    folder = _folder(location)
+    if folder is None:
+        return None
+    return round(sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6, 1)
 
 
 def seal(location: str) -> None:
@@ -151,26 +143,64 @@ def is_sealed(location: str, snapshot: str) -> bool:
     return folder is None or bool(seals.load(folder, snapshot))
 
 
+def refuse_forks() -> None:
+    """Icechunk's threads do not survive a fork: a forked reader would hang for ever, so it is told."""
+    global _used_in
+    _used_in = _used_in or os.getpid()
+    if _used_in != os.getpid():
+        raise CranpmError(
+            expected="an archive opened in a process that was not forked from one that used an archive",
+            found="a forked process",
+            remedy='Start workers with multiprocessing context "spawn" or "forkserver".',
+        )
+
+
+@contextmanager
+def _in_our_words(location: str, what: str = "") -> Iterator[None]:
+    """Icechunk's and the disk's errors as refusals; what was committed before stays."""
+    try:
+        yield
+    except (icechunk.IcechunkError, OSError) as error:
+        raise CranpmError(
+            expected=f"an archive that can be read and written at {location}{what}",
+            found=_first_line(error),
+            remedy="Check the path, its permissions and the free space; a damaged folder needs a copy or a rebuild.",
+        ) from error
+
+
 def _check_seal(location: str, repo: icechunk.Repository, snapshot: str) -> None:
     """Refuse a damaged index. The newest version of a killed writer is checked as far as its parent's seal reaches."""
     folder = _folder(location)
     if folder is None:
         return
     own = seals.load(folder, snapshot)
-    seals.check(folder, own, [f"snapshots/{snapshot}"])
+    if own:
+        seals.check(folder, own, [f"snapshots/{snapshot}"])
     facts = repo.lookup_snapshot(snapshot)
-    known = own or (seals.load(folder, facts.parent_id) if facts.parent_id else {})
-    seals.check(folder, known, [f"manifests/{manifest.id}" for manifest in facts.manifests])
+    manifests = [f"manifests/{manifest.id}" for manifest in facts.manifests]
+    if own:
+        seals.check(folder, own, manifests)
+    elif facts.parent_id:
+        known = seals.load(folder, facts.parent_id)
+        seals.check(folder, known, [name for name in manifests if name in known])
 
 
-def _folder(location: str) -> Path | None:
-    """The folder of a local archive; None for an object store."""
-    return None if urlparse(location).scheme else Path(location)
+def _is_blank(repo: icechunk.Repository) -> bool:
+    try:
+        zarr.open_group(repo.readonly_session(BRANCH).store, mode="r")
+    except FileNotFoundError:
+        return True
+    return False
 
 
-def history(location: str) -> list[icechunk.SnapshotInfo]:
-    """All versions, newest first."""
-    return list(_open(location).ancestry(branch=BRANCH))
+def _refuse_other_files(location: str) -> None:
+    path = _folder(location)
+    if path is not None and path.exists() and any(path.iterdir()):
+        raise CranpmError(
+            expected=f"a new or empty folder at {location}",
+            found="other files there",
+            remedy="Choose another place for the archive.",
+        )
 
 
 def _open(location: str) -> icechunk.Repository:
@@ -181,32 +211,31 @@ def _open(location: str) -> icechunk.Repository:
             found="no such folder",
             remedy="Check the path, or make one with `cranpm simulate`.",
         )
-    try:
-        return icechunk.Repository.open(_storage(location))
-    except icechunk.IcechunkError as error:
-        raise CranpmError(
-            expected=f"an archive at {location}",
-            found=_first_line(error),
-            remedy="Check the path, or make one with `cranpm simulate`.",
-        ) from error
+    return icechunk.Repository.open(_storage(location))
 
 
-def size_mb(location: str) -> float | None:
-    """Size on local disk; None for an object store, where counting would cost requests."""
-    folder = _folder(location)
-    if folder is None:
+def _folder(location: str) -> Path | None:
+    """The folder of a local archive, which need not exist yet; None for an object store."""
+    if urlparse(location).scheme:
         return None
-    return round(sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6, 1)
+    path = Path(location)
+    if not location.strip() or any(part.is_file() for part in (path, *path.parents)):
+        raise CranpmError(
+            expected="a folder for the archive",
+            found=repr(location) if not location.strip() else f"a file in the way of {location}",
+            remedy="Name a folder, existing or new.",
+        )
+    return path
 
 
 def _storage(location: str) -> icechunk.Storage:
     """Storage for a folder, s3://bucket/prefix, gs://bucket/prefix or az://account/container/prefix."""
     refuse_forks()
     icechunk.set_logs_filter("error")
-    parts = urlparse(location)
+    folder, parts = _folder(location), urlparse(location)
     prefix = parts.path.strip("/")
-    if not parts.scheme:
-        return icechunk.local_filesystem_storage(str(Path(location).resolve()))
+    if folder is not None:
+        return icechunk.local_filesystem_storage(str(folder.resolve()))
     if parts.scheme == "s3":
         return icechunk.s3_storage(bucket=parts.netloc, prefix=prefix, from_env=True)
     if parts.scheme == "gs":
@@ -221,18 +250,6 @@ def _storage(location: str) -> icechunk.Storage:
     )
 
 
-def refuse_forks() -> None:
-    """Icechunk's threads do not survive a fork: a forked reader would hang for ever, so it is told."""
-    global _used_in
-    _used_in = _used_in or os.getpid()
-    if _used_in != os.getpid():
-        raise CranpmError(
-            expected="an archive opened in a process that was not forked from one that used an archive",
-            found="a forked process",
-            remedy='Start workers with multiprocessing context "spawn" or "forkserver".',
-        )
-
-
 def _config() -> icechunk.RepositoryConfig:
     by_day: dict[Any, int] = {icechunk.ManifestSplitDimCondition.DimensionName("day"): DAYS_PER_MANIFEST}
     splitting = icechunk.ManifestSplittingConfig.from_dict({icechunk.ManifestSplitCondition.AnyArray(): by_day})
@@ -242,5 +259,5 @@ def _config() -> icechunk.RepositoryConfig:
 
 
 def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line.strip(" x|") for line in str(error).splitlines() if line.strip(" x|")]
     return lines[0] if lines else type(error).__name__

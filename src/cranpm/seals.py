@@ -24,7 +24,10 @@ def write(archive: Path, snapshot: str, parent: str | None, manifests: Sequence[
     path = archive / FOLDER / snapshot
     path.parent.mkdir(exist_ok=True)
     beside = path.with_suffix(".new")
-    beside.write_text(json.dumps(digests, indent=0))
+    with open(beside, "w") as file:
+        file.write(json.dumps(digests, indent=0))
+        file.flush()
+        os.fsync(file.fileno())
     os.replace(beside, path)
 
 
@@ -40,9 +43,9 @@ def load(archive: Path, snapshot: str) -> dict[str, str]:
 
 
 def check(archive: Path, seal: dict[str, str], names: Sequence[str]) -> None:
-    """Refuse index files that differ from their seal; files that the seal does not know pass."""
+    """Refuse index files that differ from their seal or are not in it."""
     for name in names:
-        if name in seal and _digest(archive / name) != seal[name]:
+        if _digest(archive / name) != seal.get(name):
             raise _broken(archive / name, "an index file that fails its checksum")
 
 

@@ -62,6 +62,10 @@ def _explain(error: ValidationError, model: type[BaseModel]) -> CranpmError:
         return CranpmError(
             expected=f"one of the keys {', '.join(_keys(model))}", found=place, remedy="Correct or remove that key."
         )
+    if problem["type"] == "missing":
+        return CranpmError(
+            expected=f"a value for {place}", found="none", remedy=f"Give --{place}, or set it in the settings file."
+        )
     return CranpmError(
         expected=f"{place}: {problem['msg']}",
         found=repr(problem["input"]),

@@ -5,6 +5,7 @@ A day is one commit: readers see all of it or nothing. Every chunk carries a che
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date, timedelta
 from functools import cached_property
 from typing import Any
@@ -69,13 +70,25 @@ class Archive:
         """(35, rows, cols) float32 in the order and units of `channels.COARSE`."""
         return self._read("coarse/fields", self._present(day))
 
+    def _inside(self, window: Window) -> Window:
+        """The window, refused where it reaches beyond the fine grid: a tile must never come out smaller."""
+        for part, size in zip(window, self.domain.fine.shape, strict=True):
+            start, stop = part.start or 0, size if part.stop is None else part.stop
+            if not 0 <= start < stop <= size or part.step not in (None, 1):
+                raise CranpmError(
+                    expected=f"a window inside {self.domain.fine.rows} rows and {self.domain.fine.cols} columns",
+                    found=f"{window[0].start}:{window[0].stop}, {window[1].start}:{window[1].stop}",
+                    remedy="Move the window inside the grid.",
+                )
+        return window
+
     def pm25(self, day: date, window: Window = EVERYWHERE) -> Array:
         """(rows, cols) float32 PM2.5 in ug m-3 on the fine grid or a window of it; NaN is missing."""
         return unpack_pm25(self.packed_pm25(day, window))
 
     def packed_pm25(self, day: date, window: Window = EVERYWHERE) -> Array:
         """The same as stored: uint16 in steps of 0.1 ug m-3, 65535 missing."""
-        return self._read("fine/pm25", (self._present(day), *window))
+        return self._read("fine/pm25", (self._present(day), *self._inside(window)))
 
     def stations_pm25(self, day: date) -> Array:
         """One value a station, ug m-3, NaN where it did not report."""
@@ -83,15 +96,17 @@ class Archive:
 
     def statics(self, window: Window = EVERYWHERE) -> Statics:
         """Elevation, spread and land on the fine grid or a window of it."""
-        return Statics(self.elevation(window), self._read("fine/elevation_spread", window), self.land(window))
+        return Statics(
+            self.elevation(window), self._read("fine/elevation_spread", self._inside(window)), self.land(window)
+        )
 
     def elevation(self, window: Window = EVERYWHERE) -> Array:
         """Elevation on the fine grid, m."""
-        return self._read("fine/elevation", window)
+        return self._read("fine/elevation", self._inside(window))
 
     def land(self, window: Window = EVERYWHERE) -> Array:
         """Whether each fine pixel is land."""
-        return self._read("fine/land", window).astype(bool)
+        return self._read("fine/land", self._inside(window)).astype(bool)
 
     def coarse_statics(self) -> dict[str, Array]:
         """elevation (m), elevation_spread (m) and land_fraction on the coarse grid."""
@@ -154,25 +169,33 @@ class ArchiveWriter:
 
     def put(self, fields: DayFields) -> str:
         """Store a day in one commit and return the snapshot; storing the same day again changes nothing."""
+        if self._lock.closed:
+            raise CranpmError(expected="an open writer", found="a closed one", remedy="Put days inside its with block.")
+        fields = replace(fields, coarse=np.asarray(fields.coarse, np.float32))
         fields.check(self._known.domain, self._stations)
-        index = axis_index(fields.day)
-        if self._same(fields):
+        index, provenance = axis_index(fields.day), json.dumps(dict(fields.provenance), sort_keys=True, default=str)
+        if self._same(fields, provenance):
             return self._known.snapshot
-        with repository.commit(self.location, f"{fields.day}", dict(fields.provenance)) as root:
+        with repository.commit(self.location, f"{fields.day}", json.loads(provenance)) as root:
             root["fine/pm25"][index] = pack_pm25(fields.pm25_ugm3)
             root["coarse/fields"][index] = fields.coarse
             root["stations/pm25"][index] = fields.stations_ugm3
-            root["provenance"][index] = json.dumps(dict(fields.provenance), sort_keys=True)
+            root["provenance"][index] = provenance
             root["quality"][index] = int(fields.quality)
-            if fields.carry:
+            if fields.carry and not self._carries_later(fields.day):
                 _put_carry(root, index, fields.carry)
         self._known = Archive(self.location)
         return self._known.snapshot
 
-    def _same(self, fields: DayFields) -> bool:
+    def _carries_later(self, day: date) -> bool:
+        """Whether the provider can already go on from a later day: a filled gap must not set it back."""
+        carried = self._known.carry()
+        return carried is not None and carried[0] > day
+
+    def _same(self, fields: DayFields, provenance: str) -> bool:
         """Whether exactly this day is stored already."""
         old, day = self._known, fields.day
-        if old.quality(day) is not fields.quality or old.provenance(day) != dict(fields.provenance):
+        if old.quality(day) is not fields.quality or old.provenance(day) != json.loads(provenance):
             return False
         pairs = (
             (old.coarse(day), fields.coarse),
@@ -209,7 +232,7 @@ def describe(archive: Archive) -> dict[str, Any]:
         "producer": dict(archive.attributes["producer"]),
         "snapshot": archive.snapshot,
         "sealed": repository.is_sealed(archive.location, archive.snapshot),
-        "versions": len(repository.history(archive.location)),
+        "versions": repository.versions(archive.location),
         "schema": SCHEMA,
         "written_by": f"cranpm {archive.attributes['cranpm_version']}",
         "size_mb": repository.size_mb(archive.location),

@@ -79,7 +79,7 @@ def run_day(
         fresh += rate / surface.mixing_m * 7200 / (1 + surface.speed / 4) / len(surfaces)
         state, budget = _mix(state, surface.mixing_m, weight, budget)
         for hour in range(STEPS_EACH):
-            state, budget = _hour(state, surface, rate, weight, weather.grid, inflow, budget, x_first=hour % 2 == 0)
+            state, budget = _hour(state, surface, rate, weather.grid, inflow, budget, x_first=hour % 2 == 0)
             mean += state.pm25_ugm3 / (len(surfaces) * STEPS_EACH)
     budget = replace(budget, after=float((state.pm25_ugm3 * weight).sum()))
     return state, _means(surfaces, mean, fresh, budget)
@@ -99,7 +99,6 @@ def _hour(
     state: AirState,
     surface: Surface,
     rate: Array,
-    weight: Array,
     grid: Grid,
     inflow: float,
     budget: Budget,
@@ -107,7 +106,7 @@ def _hour(
     x_first: bool,
 ) -> tuple[AirState, Budget]:
     """Emission, removal and ventilation solved exactly for an hour, then transport."""
-    seconds = 3600.0
+    seconds, weight = 3600.0, np.cos(np.radians(grid.lat))[:, None]
     removal = DRY_DEPOSITION_MS / surface.mixing_m + WASHOUT_PER_MM * surface.rain_mmh / 3600
     ventilation = 1 / (VENTILATION_H * 3600)
     loss, gain = removal + ventilation, rate / surface.mixing_m + ventilation * ALOFT_UGM3

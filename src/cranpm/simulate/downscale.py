@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numba
 import numpy as np
 
+from cranpm.fields import Statics
 from cranpm.grid import COARSE_STEP, EARTH_RADIUS_KM, Array, Grid, coarsen, refine
 from cranpm.simulate.air import AirDay
 from cranpm.simulate.emissions import town_emission
@@ -81,11 +82,12 @@ class Downscaler:
         return fields.astype(np.float32), rows, cols
 
 
-def build(towns: Towns, grid: Grid, transport: Grid, statics: tuple[Array, Array], transport_m: Array) -> Downscaler:
-    """A downscaler for a fine grid; `statics` are its elevation and land."""
-    elevation_m, land = statics
-    density = _town_density(towns, grid)
-    density += RURAL * max(float(density[land].mean()), 1e-6)
+def build(
+    towns: Towns, emitting: Array, statics: Statics, grid: Grid, transport: Grid, transport_elevation_m: Array
+) -> Downscaler:
+    """A downscaler for a fine grid; towns that do not emit leave no trace and change nothing elsewhere."""
+    rural = RURAL * max(float(_town_density(towns, np.ones(len(towns)), grid)[statics.land].mean()), 1e-6)
+    density = _town_density(towns, emitting, grid) + np.float32(rural)
     smeared = [_smear(density, *direction, grid.lat, grid.step) for direction in DIRECTIONS]
     textures = np.empty((CALM + 1, *grid.shape), np.uint8)
     for index in range(CALM):
@@ -94,7 +96,7 @@ def build(towns: Towns, grid: Grid, transport: Grid, statics: tuple[Array, Array
         textures[index] = _texture(fan, grid)
     halo = sum(smeared[1:], start=smeared[0]) / CALM
     textures[CALM] = _texture(halo, grid)
-    return Downscaler(grid, transport, textures, elevation_m, transport_m, land)
+    return Downscaler(grid, transport, textures, statics.elevation_m, transport_elevation_m, statics.land)
 
 
 def _texture(density: Array, grid: Grid) -> Array:
@@ -109,9 +111,9 @@ def _surroundings(density: Array, grid: Grid) -> Array:
     return np.maximum(refine(coarsen(density, grid, coarse), coarse, grid), density.min())
 
 
-def _town_density(towns: Towns, grid: Grid) -> Array:
+def _town_density(towns: Towns, emitting: Array, grid: Grid) -> Array:
     """Town emission per square kilometre: one bell a town, wider for larger places."""
-    emission = town_emission(towns, "always") + town_emission(towns, "heating")
+    emission = (town_emission(towns, "always") + town_emission(towns, "heating")) * emitting
     radius = TOWN_RADIUS_KM * (towns.population / 1e4) ** 0.28
     rows, cols = grid.row_col(towns.lat, towns.lon)
     near = (rows > -40) & (rows < grid.rows + 40) & (cols > -60) & (cols < grid.cols + 60)

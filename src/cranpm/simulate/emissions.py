@@ -11,13 +11,14 @@ from cranpm.grid import Array, Grid
 from cranpm.simulate.geography import Region, Towns, country_factors
 from cranpm.simulate.waves import EPOCH, M_PER_DEGREE
 
-PER_TOWN = 0.0163
+PER_TOWN = 0.0156
 """Calibrates all emission from towns: ug s-1 m-2 for a place of 10,000 spread over one 0.125-degree cell."""
 POPULATION_POWER = 0.5
 HEATING_BELOW_K = 288.0
 FIRE_SEASON_K = 294.0
 FIRE_WINDOW_DAYS = 4
-FIRES_PER_WINDOW = 6
+FIRES_PER_WINDOW = 72
+"""On three continents, sea included; most burn nothing."""
 SMOOTHING_MARGIN = 4.0
 """Degrees of towns around a grid that its smoothed emission takes in."""
 FIRE_STRENGTH = 6.0
@@ -52,7 +53,7 @@ class EmissionMap:
         for index, fading in ((window, 1.0), (window - 1, 0.4)):
             rng = np.random.default_rng([seed, 77, index + 2**20])
             # Fires are drawn on the whole globe's box of the mid-latitudes, so that every domain shares them.
-            for lat, lon, strength in rng.uniform((10, -135, 0), (62, 105, 1), (FIRES_PER_WINDOW * 12, 3)):
+            for lat, lon, strength in rng.uniform((10, -135, 0), (62, 105, 1), (FIRES_PER_WINDOW, 3)):
                 self._burn(out, lat, lon, fading * FIRE_STRENGTH * strength**3)
         return out
 

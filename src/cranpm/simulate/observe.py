@@ -51,12 +51,17 @@ class CamsLike:
         }
 
 
-def retrieve(truth_ugm3: Array, grid: Grid, noise: float, key: int) -> Array:
-    """The truth as a satellite product would show it: log-normal noise, smooth over 10 km plus a little per pixel."""
+def retrieve(truth_ugm3: Array, grid: Grid, noise: float, key: int, every: int = 1) -> Array:
+    """The truth as a satellite product would show it: log-normal noise, smooth over 10 km plus a little per pixel.
+
+    `grid` is the whole fine grid; with `every`, the truth is one pixel in every `every` x `every` of it.
+    """
     if noise == 0:
         return truth_ugm3
     first_row, first_col = round((90 - grid.north) / grid.step), round((grid.west + 180) / grid.step)
-    return _retrieve(truth_ugm3, first_row, first_col, noise, np.uint64(key))
+    rows = first_row + np.arange(every // 2, grid.rows, every)
+    cols = first_col + np.arange(every // 2, grid.cols, every)
+    return _retrieve(truth_ugm3, rows, cols, noise, np.uint64(key))
 
 
 NOISE_CELL = 10
@@ -64,25 +69,25 @@ NOISE_CELL = 10
 
 
 @numba.njit(parallel=True, cache=True)
-def _retrieve(truth: Array, first_row: int, first_col: int, noise: float, key: np.uint64) -> Array:  # pragma: no cover
+def _retrieve(truth: Array, rows: Array, cols: Array, noise: float, key: np.uint64) -> Array:  # pragma: no cover
     """Noise is a function of day and place on Earth alone, so that every domain sees the same."""
     out = np.empty_like(truth)
-    cells = (first_col + truth.shape[1]) // NOISE_CELL - first_col // NOISE_CELL + 2
-    for r in numba.prange(truth.shape[0]):
-        row = first_row + r
+    first = cols[0] // NOISE_CELL
+    cells = cols[-1] // NOISE_CELL - first + 2
+    for r in numba.prange(rows.size):
+        row = rows[r]
         down = _ease((row % NOISE_CELL) / NOISE_CELL)
         line = np.empty(cells)
         for k in range(cells):
-            cell_r, cell_c = row // NOISE_CELL, first_col // NOISE_CELL + k
-            line[k] = (1 - down) * _normal(cell_r, cell_c, key) + down * _normal(cell_r + 1, cell_c, key)
-        for c in range(truth.shape[1]):
+            above = _normal(row // NOISE_CELL, first + k, key)
+            line[k] = (1 - down) * above + down * _normal(row // NOISE_CELL + 1, first + k, key)
+        for c in range(cols.size):
             value = truth[r, c]
             if value == value:
-                col = first_col + c
-                k = col // NOISE_CELL - first_col // NOISE_CELL
-                right = _ease((col % NOISE_CELL) / NOISE_CELL)
+                k = cols[c] // NOISE_CELL - first
+                right = _ease((cols[c] % NOISE_CELL) / NOISE_CELL)
                 smooth = (1 - right) * line[k] + right * line[k + 1]
-                value *= math.exp(noise * (1.2 * smooth + 0.35 * _normal(row, col, key + np.uint64(1))))
+                value *= math.exp(noise * (1.2 * smooth + 0.35 * _normal(row, cols[c], key + np.uint64(1))))
             out[r, c] = value
     return out
 

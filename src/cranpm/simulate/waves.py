@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 
+import numba
 import numpy as np
 
 from cranpm.grid import EARTH_RADIUS_KM, Array, Grid
@@ -46,7 +47,7 @@ class WaveSettings:
 
 
 class Waves:
-    """A random field made of one family of waves, evaluated on grids as one small matrix product."""
+    """A random field made of one family of waves, evaluated on grids by `WaveGrid`."""
 
     def __init__(self, settings: WaveSettings, seed: int, tag: str, reference_latitude: float):
         self.settings, self.seed, self.tag = settings, seed, tag
@@ -65,7 +66,7 @@ class Waves:
     def _rng(self, knot: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, *self.tag.encode(), knot + 2**20])
 
-    @lru_cache(maxsize=64)  # noqa: B019  (a field lives as long as its world)
+    @lru_cache(maxsize=256)  # noqa: B019  (a few kilobytes a draw, shared by all worlds of the process)
     def _draw(self, knot: int) -> Array:
         pair = self._rng(knot).standard_normal((2, self.settings.count))
         return pair[0] + 1j * pair[1]
@@ -86,16 +87,29 @@ class Waves:
 
 
 class WaveGrid:
-    """The waves' sines and cosines on one grid, so that fields cost a matrix product each."""
+    """The waves' sines and cosines on one grid, so that a field is one weighted sum of them."""
 
     def __init__(self, waves: Waves, grid: Grid):
         self.waves = waves
+        # Waves are straight on a plane with the metres of one latitude; slopes are per true metre.
+        self.narrowing = (waves.zonal_m_per_degree / M_PER_DEGREE / np.cos(np.radians(grid.lat)))[:, None]
         east = np.exp(1j * np.outer(waves.k, grid.lon * waves.zonal_m_per_degree))
         self.east = np.concatenate([east.real, east.imag]).astype(np.float32)
         self.north = np.exp(1j * np.outer(grid.lat * M_PER_DEGREE, waves.l)).astype(np.complex64)
 
     def field(self, amplitude: Array, *, dx: int = 0, dy: int = 0) -> Array:
-        """The field, or its derivatives per metre eastward (dx) and northward (dy)."""
+        """The field, or its derivatives per true metre eastward (dx) and northward (dy)."""
         factor = amplitude * (1j * self.waves.k) ** dx * (1j * self.waves.l) ** dy
-        rows = self.north * factor.astype(np.complex64)
-        return np.concatenate([rows.real, -rows.imag], axis=1) @ self.east
+        rows = (self.north * self.narrowing**dx * factor).astype(np.complex64)
+        return _sum_waves(np.concatenate([rows.real, -rows.imag], axis=1), self.east)
+
+
+@numba.njit(parallel=True, cache=True)
+def _sum_waves(rows: Array, east: Array) -> Array:  # pragma: no cover
+    """rows @ east, always added up in the same order: a library's product depends on its number of threads."""
+    out = np.zeros((rows.shape[0], east.shape[1]), np.float32)
+    for r in numba.prange(rows.shape[0]):
+        for wave in range(east.shape[0]):
+            for c in range(east.shape[1]):
+                out[r, c] += rows[r, wave] * east[wave, c]
+    return out

@@ -37,14 +37,14 @@ class SimulationSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, lt=2**32)
     """Seed of the weather, the fires and every instrument's errors."""
     world: str = "factual"
     """factual, reverse-wind, flat-relief, or no-emissions:N,W,S,E."""
     first_day: date | None = None
     """Where the air's history starts, after the spin-up; days before it do not exist in this world.
     Without it, the first day that is simulated."""
-    spin_up_days: int = Field(default=12, ge=0)
+    spin_up_days: int = Field(default=12, ge=0, le=366)
     """Days run before the first one and thrown away."""
     retrieval_noise: float = Field(default=0.07, ge=0, le=0.5)
     """Relative error of the 1-km PM2.5 product; 0 stores the truth."""
@@ -97,20 +97,30 @@ class World:
         self.grid = Grid(domain.north, domain.west, TRANSPORT_STEP, rows, cols).widen(MARGIN)
         self.region = region_of(self.grid)
         self.statics = self._statics(domain.fine)
+        if not self.statics.land.any():
+            raise CranpmError(
+                expected="a domain with land",
+                found=f"only sea in {domain}",
+                remedy="Choose a box that holds some coast.",
+            )
         below = self._statics(self.grid)
         self.weather = Weather(settings.seed, self.region.climate, reverse_wind=settings.world == "reverse-wind")
         ground = Ground.of(below.elevation_m, below.land, self.grid)
         self.weather_grid = WeatherGrid(self.weather, self.grid, ground)
-        coarse_statics = self._statics(domain.coarse)
-        coarse_ground = Ground.of(coarse_statics.elevation_m, coarse_statics.land, domain.coarse)
+        elevation, land = (
+            coarsen(f, domain.fine, domain.coarse) for f in (self.statics.elevation_m, self.statics.land)
+        )
+        coarse_ground = Ground.of(elevation, land, domain.coarse)
         self.coarse_weather = WeatherGrid(self.weather, domain.coarse, coarse_ground)
-        self.emissions = self._emissions(below)
+        self.silent = self._silent_towns()
+        self.emissions = self._emissions(below.land)
         self.cams = observe.CamsLike(settings.seed, domain.coarse, self.region.climate.reference_latitude)
         self.network = observe.place_stations(
             self.region, domain.fine, self.statics.land, self.statics.elevation_m, seed=0
         )
-        fine = (self.statics.elevation_m, self.statics.land)
-        self.downscaler = downscale.build(self.region.towns, domain.fine, self.grid, fine, below.elevation_m)
+        self.downscaler = downscale.build(
+            self.region.towns, ~self.silent, self.statics, domain.fine, self.grid, below.elevation_m
+        )
 
     @property
     def stations(self) -> Stations:
@@ -122,14 +132,38 @@ class World:
             elevation, spread = np.zeros_like(elevation), np.zeros_like(spread)
         return Statics(elevation, spread, self.region.land(grid))
 
-    def _emissions(self, below: Statics) -> EmissionMap:
-        made = emission_map(self.region, self.grid, below.land, below.elevation_m)
+    def _emissions(self, land: Array) -> EmissionMap:
+        """Where this world emits: on real relief in every world, so that only what was named differs."""
+        made = emission_map(self.region, self.grid, land, self.region.elevation(self.grid)[0])
         box = self.settings.silent_box
         if box is None:
             return made
         allowed = np.ones(self.grid.shape)
         allowed[self.grid.slices(*box)] = 0
         return replace(made, allowed=allowed)
+
+    def _silent_towns(self) -> Array:
+        """The towns that a counterfactual world switches off."""
+        towns, box = self.region.towns, self.settings.silent_box
+        if box is None:
+            return np.zeros(len(towns), bool)
+        north, west, south, east = box
+        if self.grid.slices(*box)[0].stop == 0:
+            raise CranpmError(
+                expected=f"a box without emissions that overlaps the domain {self.domain.name}",
+                found=f"N {north}, W {west}, S {south}, E {east}",
+                remedy="Give the box as N,W,S,E inside the domain.",
+            )
+        return (towns.lat <= north) & (towns.lat >= south) & (towns.lon >= west) & (towns.lon <= east)
+
+    def check_days(self, wanted: DayRange) -> None:
+        """Refuse days that do not exist in this world."""
+        if wanted.first < self.first_day:
+            raise CranpmError(
+                expected=f"days from {self.first_day} on, where this world starts",
+                found=str(wanted.first),
+                remedy="Start a new archive with an earlier first day.",
+            )
 
     def days(self, wanted: DayRange, saved: SavedAir | None = None) -> Iterator[DayFields]:
         """The wanted days, run forward from a saved state where it helps, else from the spin-up."""
@@ -138,12 +172,7 @@ class World:
 
     def air(self, wanted: DayRange, saved: SavedAir | None = None) -> Iterator[tuple[date, AirDay, dict[str, Array]]]:
         """Daily means on the transport grid, and on some days the state to go on from."""
-        if wanted.first < self.first_day:
-            raise CranpmError(
-                expected=f"days from {self.first_day} on, where this world starts",
-                found=str(wanted.first),
-                remedy="Start a new archive with an earlier first day.",
-            )
+        self.check_days(wanted)
         if saved is None or saved.day >= wanted.first:
             saved = self._before_the_first_day()
         for day in DayRange(saved.day + timedelta(days=1), wanted.last):
@@ -165,15 +194,19 @@ class World:
         """What the instruments make of one day."""
         fine, seed = self.domain.fine, self.settings.seed
         truth = self.downscaler.field(air)
-        key = (seed + 1) * 1_000_003 + day.toordinal() * 2
         return DayFields(
             day=day,
             coarse=self.coarse_channels(day, air),
-            pm25_ugm3=observe.retrieve(truth, fine, self.settings.retrieval_noise, key),
+            pm25_ugm3=self.retrieved(truth, day),
             stations_ugm3=self.network.report(truth, fine, seed, day),
             provenance={"source": "simulation", "world": self.settings.world, "seed": seed},
             carry=carry,
         )
+
+    def retrieved(self, truth_ugm3: Array, day: date, every: int = 1) -> Array:
+        """The 1-km product that an instrument makes of the truth, on all pixels or on one in every few."""
+        key = (self.settings.seed + 1) * 1_000_003 + day.toordinal() * 2
+        return observe.retrieve(truth_ugm3, self.domain.fine, self.settings.retrieval_noise, key, every)
 
     def coarse_channels(self, day: date, air: AirDay) -> Array:
         """The 35 channels of one day on the coarse grid, float32."""
