@@ -21,7 +21,7 @@ FIRES_PER_WINDOW = 72
 """On three continents, sea included; most burn nothing."""
 SMOOTHING_MARGIN = 4.0
 """Degrees of towns around a grid that its smoothed emission takes in."""
-FIRE_STRENGTH = 6.0
+FIRE_STRENGTH = 1.5
 
 
 @dataclass(frozen=True)
