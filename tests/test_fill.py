@@ -26,6 +26,8 @@ def test_extending_an_archive_gives_the_same_days_as_one_run(archive, path):
     assert simulate_archive(path, SMALL, days(0, 1), SETTINGS) == 2
     assert simulate_archive(path, SMALL, days(4, 4), SETTINGS) == 1
     assert Archive(path).missing == ["2020-02-29..2020-03-01"]
+    with pytest.raises(CranpmError, match=r"days without a gap; found none of 2020-02-29\.\.2020-03-01"):
+        sample(SimulationJob(domain=SMALL, days=days(0, 4), simulation=SETTINGS), path)
     assert simulate_archive(path, SMALL, days(0, 4), SETTINGS) == 2
     extended = Archive(path)
     assert extended.days == archive.days
@@ -51,10 +53,14 @@ def test_an_open_first_day_is_the_archives(archive_path):
     assert simulate_archive(str(archive_path), SMALL, days(2, 3), open_settings) == 0
 
 
-def test_other_worlds_and_domains_are_refused(archive_path):
+def test_other_worlds_and_domains_are_refused(archive_path, monkeypatch):
     other = SETTINGS.model_copy(update={"seed": 4, "world": "flat-relief"})
     with pytest.raises(CranpmError, match="seed=0, world=factual; found seed=4, world=flat-relief"):
         simulate_archive(str(archive_path), SMALL, days(5, 5), other)
+    with monkeypatch.context() as patch:
+        patch.setattr("cranpm.fill.SIMULATOR_VERSION", 99)
+        with pytest.raises(CranpmError, match="simulator=1; found simulator=99"):
+            simulate_archive(str(archive_path), SMALL, days(5, 5), SETTINGS)
     with pytest.raises(CranpmError, match="an archive of domain alps"):
         simulate_archive(str(archive_path), DOMAINS["alps"], days(5, 5), SETTINGS)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import matplotlib
 import numpy as np
-from matplotlib import colors
+from matplotlib import colors, patheffects
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -199,10 +199,10 @@ def _draw_scale_bar(axes: Axes, grid: Grid) -> None:
     length = _round_length(width_km / 6)
     start = grid.west + 0.72 * (grid.east - grid.west)
     end = start + length / km_per_degree
-    axes.plot([start, end], [lat, lat], color=INK, linewidth=2.5, solid_capstyle="butt")
-    axes.annotate(
-        f"{length:g} km", ((start + end) / 2, lat), (0, 4), textcoords="offset points", ha="center", fontsize=9
-    )
+    halo: dict[str, Any] = {"path_effects": [patheffects.withStroke(linewidth=4, foreground="white", alpha=0.8)]}
+    axes.plot([start, end], [lat, lat], color=INK, linewidth=2.5, solid_capstyle="butt", **halo)
+    middle = ((start + end) / 2, lat)
+    axes.annotate(f"{length:g} km", middle, (0, 4), textcoords="offset points", ha="center", fontsize=9, **halo)
 
 
 def _round_length(km: float) -> float:

@@ -12,7 +12,7 @@ from cranpm.errors import CranpmError
 from cranpm.grid import Domain, parse_domain
 from cranpm.layout import axis_index, create_archive
 from cranpm.realism import Sample, sample_archive, sample_world
-from cranpm.simulate import SavedAir, SimulationSettings, World
+from cranpm.simulate import SIMULATOR_VERSION, SavedAir, SimulationSettings, World
 from cranpm.store import Archive, ArchiveWriter
 
 OnDay = Callable[[date], None]
@@ -52,7 +52,8 @@ def simulate_archive(
 
     An archive is one world: other settings or another domain are refused.
     """
-    axis_index(days.first), axis_index(days.last)
+    for end in (days.first, days.last):
+        axis_index(end)
     present: set[date] = set()
     saved = None
     archive = Archive(location) if repository.exists(location) else None
@@ -67,7 +68,7 @@ def simulate_archive(
         on_day(day)
     if not wanted:
         return 0
-    world = World(domain, SimulationSettings(**{key: value for key, value in producer.items() if key != "source"}))
+    world = World(domain, settings.model_copy(update={"first_day": date.fromisoformat(producer["first_day"])}))
     world.check_days(DayRange(wanted[0], wanted[-1]))
     if not archive:
         create_archive(location, domain, world.statics, world.stations, producer)
@@ -89,7 +90,7 @@ def sample(job: SimulationJob, location: str | None, on_day: OnDay = lambda _: N
 
 def _producer(settings: SimulationSettings, known: Mapping[str, Any]) -> dict[str, Any]:
     """What fills the archive; a first day that was left open is the archive's, or the first one asked for."""
-    producer = {"source": "simulation", **settings.model_dump(mode="json")}
+    producer = {"source": "simulation", "simulator": SIMULATOR_VERSION, **settings.model_dump(mode="json")}
     return producer | ({"first_day": known.get("first_day")} if settings.first_day is None else {})
 
 

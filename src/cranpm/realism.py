@@ -13,7 +13,7 @@ import numpy as np
 from scipy import ndimage
 
 from cranpm.channels import INDEX
-from cranpm.days import LEADS, DayRange
+from cranpm.days import LEADS, DayRange, gaps
 from cranpm.errors import CranpmError
 from cranpm.grid import Array, Grid
 from cranpm.simulate import World
@@ -65,6 +65,10 @@ def sample_archive(archive: Archive, days: Iterable[date], on_day: Callable[[dat
     """Samples of the days that an archive holds."""
     present = set(archive.days)
     held = [day for day in days if day in present]
+    if holes := gaps(held):
+        raise CranpmError(
+            expected="days without a gap", found=f"none of {holes[0]}", remedy="Report on a range that is whole."
+        )
 
     def fields() -> Iterable[tuple[Array, Array]]:
         for day in held:

@@ -1,5 +1,5 @@
 """The embedded Europe: real coast, relief and towns; invented weather and transport."""
 
-from cranpm.simulate.world import SavedAir, SimulationSettings, World
+from cranpm.simulate.world import SIMULATOR_VERSION, SavedAir, SimulationSettings, World
 
-__all__ = ["SavedAir", "SimulationSettings", "World"]
+__all__ = ["SIMULATOR_VERSION", "SavedAir", "SimulationSettings", "World"]

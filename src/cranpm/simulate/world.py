@@ -25,6 +25,8 @@ from cranpm.simulate.geography import region_of
 from cranpm.simulate.waves import hours_since_epoch
 from cranpm.simulate.weather import Ground, Weather, WeatherGrid
 
+SIMULATOR_VERSION = 1
+"""To be raised with every change that alters a simulated day: an archive is never extended by another simulator."""
 TRANSPORT_STEP = 0.125
 MARGIN = 2.0
 """Degrees of air simulated around the domain, so that pollution can arrive from outside."""
