@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import date, timedelta
 
 import numpy as np
@@ -32,6 +33,15 @@ def test_days_pass_their_own_checks(world, three):
         assert fields.quality is Quality.GOOD
         assert np.isfinite(fields.coarse).all()
         assert fields.provenance["source"] == "simulation"
+
+
+def test_the_worst_imaginable_day_is_still_a_day(world):
+    """Fifty times the pollution saturates the instruments; the archive's checks do not stop the run."""
+    ((day, air, _),) = world.air(DayRange(FIRST, FIRST))
+    worst = replace(air, pm25_ugm3=50 * air.pm25_ugm3 + 1000, fresh_ugm3=50 * air.fresh_ugm3)
+    fields = world.observed(day, worst, {})
+    fields.check(SMALL, len(world.stations))
+    assert np.nanmax(fields.pm25_ugm3) > 1400
 
 
 def test_every_channel_varies_in_space_and_time(three):

@@ -27,6 +27,8 @@ RURAL = 0.7
 """Emission density without any town, relative to the mean density over land."""
 TEXTURE_SCALE = 85
 """Textures are kept as bytes: 85 is the surroundings' mean, 255 the cap."""
+HIGHEST_UGM3 = 1400.0
+"""No daily mean over a square kilometre is higher, whatever the valley and the emission."""
 KM_PER_DEGREE = math.radians(1) * EARTH_RADIUS_KM
 
 
@@ -187,5 +189,5 @@ def _downscale(
             plume = (1 - part) * textures[first, r, c] + part * textures[(first + 1) % 8, r, c]
             texture = ((1 - calm) * plume + calm * textures[CALM, r, c]) / np.float32(TEXTURE_SCALE)
             rise = min(max((elevation_m[r, c] - base_m) * shallow, np.float32(-0.45)), np.float32(0.8))
-            out[r, c] = pm25 * (1 + local * (texture - 1)) * math.exp(-rise)
+            out[r, c] = min(pm25 * (1 + local * (texture - 1)) * math.exp(-rise), HIGHEST_UGM3)
     return out

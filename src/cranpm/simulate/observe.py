@@ -17,6 +17,8 @@ from cranpm.simulate.waves import WaveGrid, Waves, WaveSettings, hours_since_epo
 CAMS_ERROR = WaveSettings(40, 500, 2500, memory_h=90, drift_ms=3, rms=0.34)
 CAMS_BIAS = WaveSettings(30, 600, 3000, memory_h=1e9, drift_ms=0, rms=0.28)
 CAMS_LEVEL, CAMS_BLUR_CELLS = 1.05, 3.0
+SATURATION_UGM3 = {"pm25": 1900.0, "pm10": 1950.0, "no2": 950.0, "co": 1.9e4}
+"""Where instruments and the composition model stop."""
 STATIONS_PER_REGION = 3000
 KINDS, KIND_SHARES, KIND_LEVEL = (
     ("background", "traffic", "industrial"),
@@ -43,11 +45,11 @@ class CamsLike:
         no2 = 1.5 + 18 * fresh / (0.5 + sun)
         salt = 0.9 * np.clip(np.hypot(air.u10, air.v10) - 4, 0, None)
         return {
-            "cams_pm25": pm25,
-            "cams_pm10": 1.35 * pm25 + 3 + salt,
-            "cams_no2": no2,
+            "cams_pm25": np.minimum(pm25, SATURATION_UGM3["pm25"]),
+            "cams_pm10": np.minimum(1.35 * pm25 + 3 + salt, SATURATION_UGM3["pm10"]),
+            "cams_no2": np.minimum(no2, SATURATION_UGM3["no2"]),
             "cams_o3": np.clip(45 + 70 * sun - 0.7 * no2 + 6 * self.bias, 2, 480),
-            "cams_co": 120 + 5.5 * pm25 + 2 * no2,
+            "cams_co": np.minimum(120 + 5.5 * pm25 + 2 * no2, SATURATION_UGM3["co"]),
         }
 
 
@@ -135,6 +137,7 @@ class Network:
         # Outages come in weeks, not in single days.
         silent = np.random.default_rng([seed, 37, day_number // 7]).uniform(size=STATIONS_PER_REGION) < OUTAGE
         reading = truth_ugm3[nearest[0], nearest[1]] * self.level * np.exp(DAILY_ERROR * errors[self.serial])
+        reading = np.minimum(reading, SATURATION_UGM3["pm25"])
         return np.where(silent[self.serial], np.nan, reading).astype(np.float32)
 
 
