@@ -195,6 +195,35 @@ def test_killing_the_writer_leaves_whole_days(empty):
     put(empty, make_day(date(2030, 1, 1)))
 
 
+FULL_DISK = """
+import resource, signal, sys
+sys.path.insert(0, sys.argv[1])
+from datetime import timedelta
+from sample_days import FIRST, make_day
+from cranpm.errors import CranpmError
+from cranpm.store import ArchiveWriter
+with ArchiveWriter(sys.argv[2]) as writer:
+    writer.put(make_day(FIRST))
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+    try:
+        writer.put(make_day(FIRST + timedelta(days=1)))
+    except CranpmError as error:
+        print(error)
+"""
+
+
+def test_a_disk_that_takes_no_more_is_a_refusal_and_keeps_what_is_there(empty):
+    """Files beyond a limit fail as they would on a full disk."""
+    arguments = [sys.executable, "-c", FULL_DISK, os.path.dirname(__file__), empty]
+    result = subprocess.run(arguments, capture_output=True, text=True)
+    assert "can be read and written" in result.stdout, result.stderr
+    assert "free space" in result.stdout
+    assert check_whole_days(empty) == 1
+    put(empty, make_day(FIRST + timedelta(days=1)))
+    assert check_whole_days(empty) == 2
+
+
 KILL_AT_RENAME = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
