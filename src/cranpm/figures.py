@@ -48,8 +48,7 @@ def draw_archive(archive: Archive, field: str, day: date | None, path: Path, *, 
         raise CranpmError(expected=f"a day for {field}", found="none", remedy="Add --day YYYY-MM-DD.")
     check_picture(path)
     title = field if day is None or field in ("elevation", "land") else f"{field} · {day}"
-    wind = None
-    circles = None
+    wind = circles = None
     if field == "pm25" and day is not None:
         layer = pm25_layer(archive.pm25(day), archive.domain.fine)
         title = f"PM$_{{2.5}}$ · {day}"
@@ -61,7 +60,6 @@ def draw_archive(archive: Archive, field: str, day: date | None, path: Path, *, 
     elif field in INDEX and day is not None:
         channel = COARSE[INDEX[field]]
         layer = Layer(archive.coarse(day)[INDEX[field]], archive.domain.coarse, f"{channel.meaning} ({channel.unit})")
-        title = f"{field} · {day}"
     else:
         layer = _static_layer(archive, field)
     draw(layer, archive, title, path, circles=circles, wind=wind)

@@ -106,37 +106,42 @@ class WeatherGrid:
     def surface(self, hours: float) -> Surface:
         """Weather near the ground at one time."""
         land, vigour = self.ground.land, self.weather.vigour(hours)
-        psi, psi_x, psi_y, vorticity, thermal = self._streamfunction([hours])
-        u, v = self.westerly - psi_y - self.log_coriolis_dy * psi, psi_x
+        u = self.westerly - self._psi([hours], dy=1) - self.log_coriolis_dy * self._psi([hours])
+        v = self._psi([hours], dx=1)
         turn = np.radians(10 + 12 * land)
         u, v = u * np.cos(turn) - v * np.sin(turn), u * np.sin(turn) + v * np.cos(turn)
         u, v = u * (0.8 - 0.25 * land), v * (0.8 - 0.25 * land)
         blocking = self._blocking(np.hypot(u, v))
         u, v = (self.weather.sign * (1 - 0.65 * blocking) * wind for wind in (u, v))
         calm = self.stability.field(self.weather.stability.amplitude(hours))
-        spin = np.clip(vorticity / (2.0e-5 * vigour), -2, 2)
+        spin = np.clip(self._vorticity([hours]) / (2.0e-5 * vigour), -2, 2)
         return Surface(
             u10=u,
             v10=v,
-            t2m=self._t2m(hours, thermal, blocking, calm),
+            t2m=self._t2m(hours, self._thermal([hours]), blocking, calm),
             rain_mmh=self._rain(hours, spin, u, v),
             mixing_m=self._mixing(hours, np.hypot(u, v), spin, calm, blocking),
             blocking=blocking,
         )
 
-    def _streamfunction(self, hours: list[float]) -> tuple[Array, Array, Array, Array, Array]:
-        """psi at the surface, its two slopes and its Laplacian, and thermal psi, averaged over some hours."""
+    def _psi(self, hours: list[float], *, dx: int = 0, dy: int = 0) -> Array:
+        """The streamfunction at the surface, or its slopes, averaged over some hours."""
+        return self._sum(hours, tuple(self.flow), 1.0, dx, dy)
+
+    def _thermal(self, hours: list[float], *, dx: int = 0, dy: int = 0) -> Array:
+        """What the streamfunction gains per unit of ln(1000 hPa / p): long waves, tilted westward with height."""
+        gain = THERMAL_GAIN * complex(math.cos(THERMAL_TILT), math.sin(THERMAL_TILT))
+        return self._sum(hours, ("planetary", "synoptic"), gain, dx, dy)
+
+    def _sum(self, hours: list[float], tags: tuple[str, ...], gain: complex, dx: int, dy: int) -> Array:
         vigour = float(np.mean([self.weather.vigour(hour) for hour in hours]))
-        psi, psi_x, psi_y, vorticity, thermal = (np.zeros(self.grid.shape, np.float32) for _ in range(5))
-        for tag, waves in self.flow.items():
-            amplitude = vigour * waves.waves.mean_amplitude(hours)
-            psi += waves.field(amplitude)
-            psi_x += waves.field(amplitude, dx=1)
-            psi_y += waves.field(amplitude, dy=1)
-            vorticity += waves.field(amplitude, dx=2) + waves.field(amplitude, dy=2)
-            if tag != "mesoscale":
-                thermal += waves.field(amplitude * THERMAL_GAIN * np.exp(1j * THERMAL_TILT))
-        return psi, psi_x, psi_y, vorticity, thermal
+        total = np.zeros(self.grid.shape, np.float32)
+        for waves in (self.flow[tag] for tag in tags):
+            total += waves.field(vigour * gain * waves.waves.mean_amplitude(hours), dx=dx, dy=dy)
+        return total
+
+    def _vorticity(self, hours: list[float]) -> Array:
+        return self._psi(hours, dx=2) + self._psi(hours, dy=2)
 
     def _blocking(self, speed: Array) -> Array:
         """1 - Froude number over 0.8, between 0 and 1, in basins: relief holds slow air back."""
@@ -170,10 +175,10 @@ class WeatherGrid:
 
     def levels(self, hours: list[float]) -> dict[str, Array]:
         """u, v, t, z, q on the pressure levels, averaged over some hours."""
-        psi, psi_x, psi_y, vorticity, thermal = self._streamfunction(hours)
-        thermal_x, thermal_y = self._thermal_slopes(hours)
+        psi, psi_x, psi_y = self._psi(hours), self._psi(hours, dx=1), self._psi(hours, dy=1)
+        thermal, thermal_x, thermal_y = self._thermal(hours), self._thermal(hours, dx=1), self._thermal(hours, dy=1)
         lat, mid = self.grid.lat[:, None], float(np.mean(hours))
-        spin = np.clip(vorticity / 2.0e-5, -1.5, 1.5)
+        spin = np.clip(self._vorticity(hours) / 2.0e-5, -1.5, 1.5)
         out = {}
         for level in LEVELS_HPA:
             height = math.log(1000 / level)
@@ -188,16 +193,6 @@ class WeatherGrid:
             out[f"z{level}"] = self._mean_geopotential(height, mid) + self.coriolis * stream
             out[f"q{level}"] = _saturation(temperature, level) * np.clip(HUMIDITY[level] * (1 + 0.25 * spin), 0.05, 1)
         return out
-
-    def _thermal_slopes(self, hours: list[float]) -> tuple[Array, Array]:
-        vigour = float(np.mean([self.weather.vigour(hour) for hour in hours]))
-        slopes = []
-        for order in ({"dx": 1}, {"dy": 1}):
-            amplitudes = {tag: waves.waves.mean_amplitude(hours) for tag, waves in self.flow.items()}
-            gain = vigour * THERMAL_GAIN * np.exp(1j * THERMAL_TILT)
-            parts = [self.flow[tag].field(gain * amplitudes[tag], **order) for tag in ("planetary", "synoptic")]
-            slopes.append(parts[0] + parts[1])
-        return slopes[0], slopes[1]
 
     def _mean_geopotential(self, height: float, hours: float) -> Array:
         lat = self.grid.lat[:, None]
