@@ -13,45 +13,59 @@ LEVELS_HPA = (500, 700, 850, 925, 1000)
 
 @dataclass(frozen=True)
 class Channel:
-    """One coarse daily field; values outside `low`..`high` are refused as implausible."""
+    """One coarse daily field; values outside `low`..`high` are refused as implausible.
+
+    `mean` and `spread` are round figures for Europe; training fits its own.
+    """
 
     name: str
     unit: str
     source: Literal["era5", "cams"]
     low: float
     high: float
+    mean: float
+    spread: float
     meaning: str
     level_hpa: int | None = None
 
 
 _SURFACE = (
-    Channel("u10", "m s-1", "era5", -60, 60, "eastward wind at 10 m, daily mean"),
-    Channel("v10", "m s-1", "era5", -60, 60, "northward wind at 10 m, daily mean"),
-    Channel("t2m", "K", "era5", 180, 330, "temperature at 2 m, daily mean"),
-    Channel("sp", "Pa", "era5", 4.5e4, 1.1e5, "surface pressure, daily mean"),
-    Channel("tp", "m", "era5", -1e-6, 1.0, "precipitation, daily total"),
+    Channel("u10", "m s-1", "era5", -60, 60, 1, 4, "eastward wind at 10 m, daily mean"),
+    Channel("v10", "m s-1", "era5", -60, 60, 0, 4, "northward wind at 10 m, daily mean"),
+    Channel("t2m", "K", "era5", 180, 330, 284, 10, "temperature at 2 m, daily mean"),
+    Channel("sp", "Pa", "era5", 4.5e4, 1.1e5, 97000, 5000, "surface pressure, daily mean"),
+    Channel("tp", "m", "era5", -1e-6, 1.0, 0.002, 0.005, "precipitation, daily total"),
 )
 _ALOFT = (
-    ("u", "m s-1", -150, 150, "eastward wind"),
-    ("v", "m s-1", -150, 150, "northward wind"),
-    ("t", "K", 180, 330, "temperature"),
-    ("z", "m2 s-2", -5e3, 6.5e4, "geopotential"),
-    ("q", "kg kg-1", 0, 0.04, "specific humidity"),
+    ("u", "m s-1", -150, 150, (8, 5, 3, 2, 1), (14, 10, 9, 8, 6), "eastward wind"),
+    ("v", "m s-1", -150, 150, (0, 0, 0, 0, 0), (12, 9, 8, 7, 5), "northward wind"),
+    ("t", "K", 180, 330, (253, 269, 278, 282, 286), (9, 8, 8, 8, 9), "temperature"),
+    ("z", "m2 s-2", -5e3, 6.5e4, (54500, 29300, 14300, 7500, 1000), (1900, 1200, 900, 800, 750), "geopotential"),
+    (
+        "q",
+        "kg kg-1",
+        0,
+        0.04,
+        (8e-4, 2.4e-3, 4.5e-3, 6e-3, 7.5e-3),
+        (8e-4, 1.7e-3, 2.5e-3, 3e-3, 4e-3),
+        "specific humidity",
+    ),
 )
+"""Name, unit, limits, then mean and spread at each level."""
 _COMPOSITION = (
-    Channel("cams_pm25", "ug m-3", "cams", 0, 2000, "PM2.5 at the surface"),
-    Channel("cams_pm10", "ug m-3", "cams", 0, 2000, "PM10 at the surface"),
-    Channel("cams_no2", "ug m-3", "cams", 0, 1000, "nitrogen dioxide at the surface"),
-    Channel("cams_o3", "ug m-3", "cams", 0, 500, "ozone at the surface"),
-    Channel("cams_co", "ug m-3", "cams", 0, 2e4, "carbon monoxide at the surface"),
+    Channel("cams_pm25", "ug m-3", "cams", 0, 2000, 12, 10, "PM2.5 at the surface"),
+    Channel("cams_pm10", "ug m-3", "cams", 0, 2000, 18, 14, "PM10 at the surface"),
+    Channel("cams_no2", "ug m-3", "cams", 0, 1000, 6, 7, "nitrogen dioxide at the surface"),
+    Channel("cams_o3", "ug m-3", "cams", 0, 500, 70, 20, "ozone at the surface"),
+    Channel("cams_co", "ug m-3", "cams", 0, 2e4, 180, 80, "carbon monoxide at the surface"),
 )
 
 COARSE: tuple[Channel, ...] = (
     *_SURFACE,
     *(
-        Channel(f"{name}{level}", unit, "era5", low, high, f"{meaning} at {level} hPa, daily mean", level)
-        for name, unit, low, high, meaning in _ALOFT
-        for level in LEVELS_HPA
+        Channel(f"{name}{level}", unit, "era5", low, high, mean, spread, f"{meaning} at {level} hPa, daily mean", level)
+        for name, unit, low, high, means, spreads, meaning in _ALOFT
+        for level, mean, spread in zip(LEVELS_HPA, means, spreads, strict=True)
     ),
     *_COMPOSITION,
 )

@@ -1,0 +1,238 @@
+"""Where fine tokens learn from coarse ones: the paper's cross-attention, and the fusions it is compared with.
+
+Every fusion offers the same two steps: `prepare`, once a day, and `forward`, for every batch of tiles.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import cast
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from cranpm.model.attention import Block, Mlp, SelfAttention, attend, heads_first
+from cranpm.model.context import Memory
+from cranpm.model.places import fold, sample, token_centres, unfold
+from cranpm.model.settings import NetworkSettings
+from cranpm.model.wind import upwind
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """How a batch of tiles lies on the coarse grid of its days; tiles are ordered by day, equally many a day."""
+
+    places: Float[Tensor, "tiles n 2"]
+    corner: Float[Tensor, "days 2"]
+    wind: Float[Tensor, "days 2 h w"] | None
+    """m/s on the coarse cells; None switches the wind bias off."""
+    step: float
+    grid: tuple[int, int]
+    token: float
+    """Cells of the wind field are `step` degrees wide; the coarse tokens form `grid`, each `token` degrees wide."""
+
+    @property
+    def days(self) -> int:
+        return self.corner.shape[0]
+
+    @cached_property
+    def upwind(self) -> Float[Tensor, "tiles n m"] | None:
+        """gamma of every fine token against every coarse token of its day."""
+        if self.wind is None:
+            return None
+        there = token_centres(self.corner, *self.grid, self.token)
+        wind = sample(self.wind, self.corner, self.step, self.places)
+        gamma = upwind(fold(self.places, self.days), there, fold(wind, self.days))
+        return unfold(gamma, self.places.shape[0])
+
+    def aligned(self, tokens: Float[Tensor, "b m width"]) -> Float[Tensor, "tiles n width"]:
+        """Coarse tokens, of a day or of a tile, interpolated to the places of the fine ones."""
+        corner = self.corner.repeat_interleave(tokens.shape[0] // self.days, dim=0)
+        return sample(tokens.transpose(1, 2).unflatten(2, self.grid), corner, self.token, self.places)
+
+    def of_tiles(self, tokens: Float[Tensor, "days m width"]) -> Float[Tensor, "tiles m width"]:
+        """A copy of the day's tokens for each of its tiles."""
+        return tokens.repeat_interleave(self.places.shape[0] // self.days, dim=0)
+
+
+class CrossAttention(nn.Module):
+    """Tokens query others, with beta_h gamma added to the logits of head h; then an MLP (paper, Sec. 3.5)."""
+
+    def __init__(self, width: int, heads: int, mlp_ratio: int, wind_bias: bool):
+        super().__init__()
+        self.heads = heads
+        self.norm_query, self.norm_key = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
+        self.out = nn.Linear(width, width)
+        self.norm_mlp, self.mlp = nn.LayerNorm(width), Mlp(width, mlp_ratio)
+        if wind_bias:
+            self.beta = nn.Parameter(torch.ones(heads))
+
+    def keys(self, others: Float[Tensor, "b m width"]) -> tuple[Tensor, Tensor]:
+        """Keys and values, heads first."""
+        others = self.norm_key(others)
+        return heads_first(self.key(others), self.heads), heads_first(self.value(others), self.heads)
+
+    def forward(
+        self,
+        tokens: Float[Tensor, "b n width"],
+        key: Float[Tensor, "b heads m d"],
+        value: Float[Tensor, "b heads m d"],
+        upwind: Float[Tensor, " b #n m"] | None,
+    ) -> Float[Tensor, "b n width"]:
+        query = heads_first(self.query(self.norm_query(tokens)), self.heads)
+        bias = None if upwind is None else self.beta[:, None, None] * upwind[:, None]
+        tokens = tokens + self.out(attend(query, key, value, bias))
+        return tokens + self.mlp(self.norm_mlp(tokens))
+
+
+class CrossLayers(nn.Module):
+    """Cross-attention layers, one after the other. What they look at is prepared first and can be used again."""
+
+    def __init__(self, count: int, width: int, heads: int, mlp_ratio: int, wind_bias: bool):
+        super().__init__()
+        self.layers = nn.ModuleList(CrossAttention(width, heads, mlp_ratio, wind_bias) for _ in range(count))
+
+    @classmethod
+    def of(cls, settings: NetworkSettings, count: int) -> "CrossLayers":
+        fine = settings.fine
+        return cls(count, fine.width, fine.heads, settings.mlp_ratio, settings.wind_bias)
+
+    def prepare(self, others: Float[Tensor, "b m width"]) -> Memory:
+        """Keys and values of every layer."""
+        return tuple(part for layer in self.layers for part in cast(CrossAttention, layer).keys(others))
+
+    def forward(
+        self, tokens: Float[Tensor, "b n width"], memory: Memory, upwind: Float[Tensor, " b #n m"] | None
+    ) -> Float[Tensor, "b n width"]:
+        for layer, key, value in zip(self.layers, memory[::2], memory[1::2], strict=True):
+            tokens = layer(tokens, key, value, upwind)
+        return tokens
+
+
+class Fusion(nn.Module):
+    """Fine tokens stay as they are: no fusion. The others keep a projection of the coarse tokens."""
+
+    def __init__(self, settings: NetworkSettings):
+        super().__init__()
+
+    def prepare(self, coarse: Float[Tensor, "days m coarse_width"]) -> Memory:
+        return ()
+
+    def forward(self, fine: Float[Tensor, "tiles n width"], memory: Memory, meeting: Meeting) -> Tensor:
+        return fine
+
+
+class _Projected(Fusion):
+    """Keeps the coarse tokens, brought to the width of the fine ones (or a multiple) by a linear map without bias."""
+
+    def __init__(self, settings: NetworkSettings, multiple: int = 1):
+        super().__init__(settings)
+        self.project = nn.Linear(settings.coarse.width, multiple * settings.fine.width, bias=False)
+
+    def prepare(self, coarse: Float[Tensor, "days m coarse_width"]) -> Memory:
+        return (self.project(coarse),)
+
+
+class Cross(_Projected):
+    """Fine queries coarse, the paper's bridge: keys and values are computed once a day."""
+
+    def __init__(self, settings: NetworkSettings):
+        super().__init__(settings)
+        self.cross = CrossLayers.of(settings, settings.bridge_layers)
+
+    def prepare(self, coarse: Float[Tensor, "days m coarse_width"]) -> Memory:
+        return self.cross.prepare(self.project(coarse))
+
+    def forward(self, fine: Float[Tensor, "tiles n width"], memory: Memory, meeting: Meeting) -> Tensor:
+        upwind = None if meeting.upwind is None else fold(meeting.upwind, meeting.days)
+        return unfold(self.cross(fold(fine, meeting.days), memory, upwind), fine.shape[0])
+
+
+class Add(_Projected):
+    """Feature addition: the coarse tokens at the place of a fine one are added to it."""
+
+    def forward(self, fine: Float[Tensor, "tiles n width"], memory: Memory, meeting: Meeting) -> Tensor:
+        return fine + meeting.aligned(memory[0])
+
+
+class Film(_Projected):
+    """FiLM: the coarse tokens at the place of a fine one scale and shift it."""
+
+    def __init__(self, settings: NetworkSettings):
+        super().__init__(settings, multiple=2)
+
+    def forward(self, fine: Float[Tensor, "tiles n width"], memory: Memory, meeting: Meeting) -> Tensor:
+        scale, shift = meeting.aligned(memory[0]).chunk(2, dim=2)
+        return fine * (1 + scale) + shift
+
+
+class Concat(_Projected):
+    """Fine and coarse tokens in one sequence with self-attention; the fine ones go on."""
+
+    def __init__(self, settings: NetworkSettings):
+        super().__init__(settings)
+        branch = settings.fine
+        self.blocks = nn.ModuleList(
+            Block(SelfAttention(branch.width, branch.heads), branch.width, settings.mlp_ratio)
+            for _ in range(settings.bridge_layers)
+        )
+        if settings.wind_bias:
+            self.beta = nn.Parameter(torch.ones(settings.bridge_layers, branch.heads))
+
+    def forward(self, fine: Float[Tensor, "tiles n width"], memory: Memory, meeting: Meeting) -> Tensor:
+        both = torch.cat([fine, meeting.of_tiles(memory[0])], dim=1)
+        n, m = fine.shape[1], memory[0].shape[1]
+        for index, block in enumerate(self.blocks):
+            bias = None
+            if meeting.upwind is not None:
+                bias = self.beta[index, :, None, None] * functional.pad(meeting.upwind, (n, 0, 0, m))[:, None]
+            both = block(both, bias)
+        return both[:, :n]
+
+
+class CoarseQueriesFine(_Projected):
+    """The reverse direction: coarse tokens query the tile's fine ones, and are then added where the fine ones lie."""
+
+    def __init__(self, settings: NetworkSettings):
+        super().__init__(settings)
+        self.cross = CrossLayers.of(settings, settings.bridge_layers)
+
+    def forward(self, fine: Float[Tensor, "tiles n width"], memory: Memory, meeting: Meeting) -> Tensor:
+        coarse = self.cross(meeting.of_tiles(memory[0]), self.cross.prepare(fine), _downwind(meeting))
+        return fine + meeting.aligned(coarse)
+
+
+class Bidirectional(_Projected):
+    """In every layer coarse tokens query fine ones, then fine tokens query coarse ones."""
+
+    def __init__(self, settings: NetworkSettings):
+        super().__init__(settings)
+        self.up, self.down = (
+            nn.ModuleList(CrossLayers.of(settings, 1) for _ in range(settings.bridge_layers)) for _ in range(2)
+        )
+
+    def forward(self, fine: Float[Tensor, "tiles n width"], memory: Memory, meeting: Meeting) -> Tensor:
+        coarse = meeting.of_tiles(memory[0])
+        for up, down in zip(self.up, self.down, strict=True):
+            coarse = up(coarse, cast(CrossLayers, up).prepare(fine), _downwind(meeting))
+            fine = down(fine, cast(CrossLayers, down).prepare(coarse), meeting.upwind)
+        return fine
+
+
+def _downwind(meeting: Meeting) -> Float[Tensor, "tiles m n"] | None:
+    """+1 where a fine token lies upwind of a coarse one."""
+    return None if meeting.upwind is None else -meeting.upwind.transpose(1, 2)
+
+
+FUSIONS: Mapping[str, type[Fusion]] = {
+    "cross": Cross,
+    "none": Fusion,
+    "add": Add,
+    "film": Film,
+    "concat": Concat,
+    "coarse-queries-fine": CoarseQueriesFine,
+    "bidirectional": Bidirectional,
+}

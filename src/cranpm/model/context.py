@@ -1,0 +1,65 @@
+"""What is shared by every tile and lead of a day, and the refusals that all networks have in common."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from cranpm.errors import CranpmError
+
+Memory = tuple[Tensor, ...]
+"""What the bridge keeps of a day's tokens: in cross-attention, the keys and values of its layers."""
+
+
+@dataclass(frozen=True)
+class DayContext:
+    """What the coarse branch knows of one or more days: serves every tile and every lead."""
+
+    tokens: Float[Tensor, "contexts n width"]
+    memory: Memory
+    wind: Float[Tensor, "days 2 h w"]
+    """m/s on the coarse cells."""
+    corner: Float[Tensor, "days 2"]
+    """Latitude and longitude of the coarse grid's north-west edge."""
+    grid: tuple[int, int]
+    """Rows and columns of the tokens."""
+
+    @property
+    def days(self) -> int:
+        return self.corner.shape[0]
+
+
+def check_channels(wanted: int, found: int) -> None:
+    """Refuse a day with another number of channels than the network was made for."""
+    if wanted != found:
+        raise CranpmError(
+            expected=f"{wanted} coarse channels, today's and then yesterday's",
+            found=str(found),
+            remedy="Give the channels that the weights were made for, of both days.",
+        )
+
+
+def check_tiles(days: int, tiles: int) -> None:
+    """Refuse tiles that cannot be shared out evenly among the days."""
+    if tiles % days:
+        raise CranpmError(
+            expected=f"equally many tiles for each of {days} days",
+            found=f"{tiles} tiles",
+            remedy="Order the tiles by day, as many for one day as for another.",
+        )
+
+
+def lead_index(lead: Int[Tensor, " tiles"], known: Sequence[int]) -> Int[Tensor, " tiles"]:
+    """Place of each lead among those the network knows; others are refused."""
+    if lead.is_meta:  # where costs are counted without values
+        return torch.zeros_like(lead)
+    hit = lead[:, None] == torch.tensor(known, device=lead.device)
+    if not hit.any(dim=1).all():
+        raise CranpmError(
+            expected=f"leads among {tuple(known)}",
+            found=str(lead.tolist()),
+            remedy="Ask for leads that the network was made for.",
+        )
+    return hit.int().argmax(dim=1)

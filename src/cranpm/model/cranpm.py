@@ -1,0 +1,130 @@
+"""CRAN-PM (paper, Sec. 3): 1-km tiles of PM2.5 query 25-km meteorology and forecast the change.
+
+Physical units in and out; normalisation is inside. Sea or missing PM2.5 is NaN, enters as the mean and leaves as NaN.
+"""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from cranpm.grid import COARSE_STEP, FINE_STEP
+from cranpm.model.bridge import FUSIONS, Meeting
+from cranpm.model.context import DayContext, check_channels, check_tiles, lead_index
+from cranpm.model.decoder import Decoder
+from cranpm.model.encoder import Encoder
+from cranpm.model.places import token_centres
+from cranpm.model.settings import NetworkSettings
+from cranpm.scale import Scales
+
+FINE_CHANNELS = 5
+FINE_SCALE = (1000.0, 90.0, 180.0)
+"""Divisors of elevation (m), latitude and longitude (degrees)."""
+
+
+class CranPM(nn.Module):
+    """The network of the paper; every ablation is a switch of its settings."""
+
+    coarse_mean: Tensor
+    coarse_spread: Tensor
+    fine_scale: Tensor
+
+    def __init__(self, settings: NetworkSettings, scales: Scales):
+        super().__init__()
+        scales.check(settings.channels)
+        self.settings, self.scales = settings, scales
+        coarse, fine = settings.coarse, settings.fine
+        if settings.fusion != "none":
+            self.coarse = Encoder(coarse, settings.days * settings.channels, settings)
+        self.fine = Encoder(fine, FINE_CHANNELS - 2 + settings.days, settings)
+        self.lead = nn.Embedding(len(settings.leads), fine.width)
+        self.bridge = FUSIONS[settings.fusion](settings)
+        self.apply(_initialise)
+        self.decoder = Decoder(fine.width, settings.decoder, settings.upsampling)
+        self.decoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        for name, values in (("mean", scales.mean), ("spread", scales.spread)):
+            self.register_buffer(f"coarse_{name}", torch.tensor(values)[:, None, None], persistent=False)
+        self.register_buffer("fine_scale", torch.tensor(FINE_SCALE)[:, None, None], persistent=False)
+
+    def encode_day(
+        self,
+        coarse: Float[Tensor, "days ch h w"],
+        wind: Float[Tensor, "days 2 h w"],
+        elevation: Float[Tensor, "days h w"],
+        corner: Float[Tensor, "days 2"],
+    ) -> DayContext:
+        """The coarse branch, once a day.
+
+        `coarse` holds today's channels and then yesterday's, in their units; `wind` is (u10, v10) in m/s;
+        `elevation` is in metres; `corner` is the (latitude, longitude) of the grid's north-west edge.
+        """
+        settings = self.settings
+        check_channels(2 * settings.channels, coarse.shape[1])
+        if settings.fusion == "none":
+            return DayContext(coarse.new_zeros(coarse.shape[0], 0, 0), (), wind, corner, (0, 0))
+        tokens = self.coarse(self._normalise_coarse(coarse), elevation, wind=wind if settings.wind_scan else None)
+        grid, tokens = tokens.shape[1:3], tokens.flatten(1, 2)
+        return DayContext(tokens, self.bridge.prepare(tokens), wind, corner, (grid[0], grid[1]))
+
+    def forecast_tile(
+        self,
+        context: DayContext,
+        fine: Float[Tensor, "tiles 5 h w"],
+        position: Float[Tensor, "tiles 2"],
+        lead: Int[Tensor, " tiles"],
+    ) -> Float[Tensor, "tiles h w"]:
+        """PM2.5 (ug m-3) `lead` days ahead; NaN where today's is missing.
+
+        `fine` holds PM2.5 today, elevation (m), latitude, longitude, PM2.5 yesterday; `position` is the
+        (latitude, longitude) of a tile's north-west edge. Tiles are ordered by day, equally many a day.
+        """
+        check_tiles(context.days, fine.shape[0])
+        today = fine[:, 0]
+        tokens = self.fine(
+            self._normalise_fine(fine), fine[:, 1], added=self.lead(lead_index(lead, self.settings.leads))
+        )
+        tokens = self._fuse(tokens, context, position)
+        change = self.decoder(tokens)[:, : fine.shape[2], : fine.shape[3]].float() * self.scales.pm25_spread
+        if self.settings.delta:
+            return today + change
+        return torch.where(today.isnan(), torch.nan, change + self.scales.pm25_mean)
+
+    def forward(
+        self,
+        coarse: Float[Tensor, "days ch ch_h ch_w"],
+        wind: Float[Tensor, "days 2 ch_h ch_w"],
+        elevation: Float[Tensor, "days ch_h ch_w"],
+        corner: Float[Tensor, "days 2"],
+        fine: Float[Tensor, "tiles 5 h w"],
+        position: Float[Tensor, "tiles 2"],
+        lead: Int[Tensor, " tiles"],
+    ) -> Float[Tensor, "tiles h w"]:
+        """Both steps at once, for training."""
+        return self.forecast_tile(self.encode_day(coarse, wind, elevation, corner), fine, position, lead)
+
+    def _fuse(self, tokens: Tensor, context: DayContext, position: Tensor) -> Tensor:
+        rows, cols = tokens.shape[1:3]
+        meeting = Meeting(
+            places=token_centres(position, rows, cols, self.settings.fine.patch * FINE_STEP),
+            corner=context.corner,
+            wind=context.wind if self.settings.wind_bias else None,
+            step=COARSE_STEP,
+            grid=context.grid,
+            token=self.settings.coarse.patch * COARSE_STEP,
+        )
+        return self.bridge(tokens.flatten(1, 2), context.memory, meeting).unflatten(1, (rows, cols))
+
+    def _normalise_coarse(self, coarse: Tensor) -> Tensor:
+        by_day = coarse.unflatten(1, (2, -1))[:, : self.settings.days]
+        return ((by_day - self.coarse_mean) / self.coarse_spread).flatten(1, 2)
+
+    def _normalise_fine(self, fine: Tensor) -> Tensor:
+        """A missing PM2.5 becomes 0, the mean; a missing elevation stays missing and spoils the tile visibly."""
+        pm25 = torch.nan_to_num((fine[:, [0, 4]] - self.scales.pm25_mean) / self.scales.pm25_spread, nan=0.0)
+        return torch.cat([pm25[:, :1], fine[:, 1:4] / self.fine_scale, pm25[:, 1 : self.settings.days]], dim=1)
+
+
+def _initialise(module: nn.Module) -> None:
+    if isinstance(module, nn.Linear | nn.Embedding):
+        nn.init.trunc_normal_(module.weight, std=0.02)
+    if isinstance(module, nn.Linear) and module.bias is not None:
+        nn.init.zeros_(module.bias)

@@ -1,0 +1,74 @@
+"""One branch of the network: a field becomes tokens that know their surroundings."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from cranpm.model.attention import Block
+from cranpm.model.elevation import ElevationAttention
+from cranpm.model.patches import PatchEmbedding, pad, patch_mean, sine_cosine
+from cranpm.model.settings import BranchSettings, NetworkSettings
+from cranpm.model.swin import WindowAttention
+from cranpm.model.wind import WindScan
+
+
+class Encoder(nn.Module):
+    """Patches, positions, one elevation-aware block, Swin blocks (paper, Sec. 3.3).
+
+    Grids that are not whole windows are padded; nothing ever looks at the padding.
+    """
+
+    def __init__(self, branch: BranchSettings, channels: int, settings: NetworkSettings):
+        super().__init__()
+        self.patch, self.window = branch.patch, branch.window
+        self.patches = PatchEmbedding(channels, branch.patch, branch.width)
+        self.dropout = nn.Dropout(settings.dropout)
+        scale_m = branch.elevation_scale_m if settings.elevation_bias else None
+        attentions = [
+            ElevationAttention(branch.width, branch.heads, branch.tokens, scale_m),
+            *(
+                WindowAttention(branch.width, branch.heads, branch.window, shifted=index % 2 == 1)
+                for index in range(branch.depth)
+            ),
+        ]
+        drops = torch.linspace(0, settings.drop_path, len(attentions)).tolist()
+        self.blocks = nn.ModuleList(
+            Block(attention, branch.width, settings.mlp_ratio, drop)
+            for attention, drop in zip(attentions, drops, strict=True)
+        )
+        self.norm = nn.LayerNorm(branch.width)
+
+    def forward(
+        self,
+        field: Float[Tensor, "b ch h w"],
+        elevation_m: Float[Tensor, "b h w"],
+        added: Float[Tensor, "b width"] | None = None,
+        wind: Float[Tensor, "b 2 h w"] | None = None,
+    ) -> Float[Tensor, "b rows cols width"]:
+        """Tokens of a normalised field; `added` is put on every token, `wind` orders the scan."""
+        tokens = self.patches(field)
+        rows, cols, width = tokens.shape[1:]
+        tokens = tokens + sine_cosine(rows, cols, width, tokens.device)
+        if added is not None:
+            tokens = tokens + added[:, None, None]
+        elevation_m = patch_mean(elevation_m, self.patch)
+        scan = None if wind is None else WindScan.along(wind, self.patch, self.window)
+        return self._mix(self.dropout(tokens), elevation_m, scan)
+
+    def _mix(self, tokens: Tensor, elevation_m: Tensor, scan: WindScan | None) -> Tensor:
+        rows, cols = tokens.shape[1:3]
+        tokens = pad(tokens.permute(0, 3, 1, 2), self.window).permute(0, 2, 3, 1)
+        elevation_m = pad(elevation_m, self.window)
+        valid = None
+        if tokens.shape[1:3] != (rows, cols):
+            valid = torch.zeros_like(elevation_m, dtype=torch.bool)
+            valid[:, :rows, :cols] = True
+        if scan is not None:
+            tokens, elevation_m = scan.scan(tokens), scan.scan(elevation_m)
+            valid = valid if valid is None else scan.scan(valid)
+        first, *others = self.blocks
+        tokens = first(tokens, elevation_m, valid)
+        for block in others:
+            tokens = block(tokens, valid)
+        tokens = tokens if scan is None else scan.unscan(tokens)
+        return self.norm(tokens[:, :rows, :cols])

@@ -1,0 +1,86 @@
+"""Sizes and switches of the network, validated. The defaults are the paper's."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from cranpm.days import LEADS
+
+Fusion = Literal["cross", "none", "add", "film", "concat", "coarse-queries-fine", "bidirectional"]
+Positive = Annotated[int, Field(gt=0)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class BranchSettings(_Frozen):
+    """One branch: patches, one elevation-aware block, then Swin blocks."""
+
+    shape: tuple[Positive, Positive]
+    """Pixels (rows, columns) of the usual input; others run too, clamped to its relative positions."""
+    patch: Positive
+    width: Positive
+    heads: Positive
+    depth: Positive
+    """Swin blocks after the elevation-aware block."""
+    window: Positive
+    elevation_scale_m: Annotated[float, Field(gt=0)]
+    """E0 of the elevation bias: a rise by E0 costs alpha in the attention logits."""
+
+    @model_validator(mode="after")
+    def _divisible(self) -> "BranchSettings":
+        if self.width % self.heads or self.width % 4:
+            raise ValueError(f"width {self.width} must be a multiple of 4 and of its {self.heads} heads")
+        return self
+
+    @property
+    def tokens(self) -> tuple[int, int]:
+        """Rows and columns of patches; a patch that is only partly filled counts."""
+        return -(-self.shape[0] // self.patch), -(-self.shape[1] // self.patch)
+
+
+class NetworkSettings(_Frozen):
+    """The whole network. The defaults are the paper's (96 M parameters)."""
+
+    channels: Positive = 35
+    """Coarse channels of one day; the network reads today's and yesterday's."""
+    coarse: BranchSettings = BranchSettings(
+        shape=(168, 280), patch=8, width=768, heads=12, depth=7, window=7, elevation_scale_m=1000
+    )
+    fine: BranchSettings = BranchSettings(
+        shape=(512, 512), patch=16, width=512, heads=8, depth=5, window=8, elevation_scale_m=500
+    )
+    bridge_layers: Positive = 2
+    decoder: tuple[Positive, ...] = (256, 128, 64, 32)
+    """Channels after each doubling of resolution."""
+    leads: tuple[Positive, ...] = LEADS
+    mlp_ratio: Positive = 4
+    drop_path: Share = 0.1
+    """Share of skipped blocks at the last block of a branch; grows linearly from 0."""
+    dropout: Share = 0.1
+    """On the tokens that enter a branch."""
+
+    fusion: Fusion = "cross"
+    """How coarse tokens reach fine ones; `cross` is the paper's."""
+    elevation_bias: bool = True
+    wind_scan: bool = True
+    wind_bias: bool = True
+    upsampling: Literal["pixel-shuffle", "transpose"] = "pixel-shuffle"
+    delta: bool = True
+    """Forecast the change from today; otherwise the concentration itself."""
+    yesterday: bool = True
+    """Read yesterday's fields in both branches."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "NetworkSettings":
+        if 2 ** len(self.decoder) != self.fine.patch:
+            raise ValueError(f"{len(self.decoder)} doublings do not turn a token into {self.fine.patch} pixels")
+        if len(set(self.leads)) != len(self.leads) or not self.leads:
+            raise ValueError(f"leads {self.leads} must name each lead once")
+        return self
+
+    @property
+    def days(self) -> int:
+        return 2 if self.yesterday else 1
