@@ -3,11 +3,7 @@
 from datetime import date
 from pathlib import Path
 
-import jaxtyping
 import pytest
-
-jaxtyping.install_import_hook("cranpm.model", "beartype.beartype")  # shapes in signatures are checked in tests
-
 from sample_days import FIRST, SMALL
 
 from cranpm.days import DayRange

@@ -1,5 +1,7 @@
 """Windows, shifts, masks and relative positions against slow references."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -27,13 +29,13 @@ def naive_windows(module: WindowAttention, tokens: torch.Tensor, valid: torch.Te
 
     No token is moved around the edge, so no mask for that is needed.
     """
-    rows, cols, width = tokens.shape
+    rows, cols = tokens.shape[:2]
     window = module.window
 
     def pieces(size: int) -> list[range]:
         shift = module.shift if size > window else 0
         edges = sorted({0, size, *range(shift, size, window)})
-        return [range(low, high) for low, high in zip(edges, edges[1:], strict=False)]
+        return [range(low, high) for low, high in pairwise(edges)]
 
     result = torch.zeros_like(tokens)
     reach = window - 1
@@ -120,10 +122,12 @@ def test_a_field_is_padded_south_and_east():
 
 
 def test_positions_tell_column_then_row():
-    positions = sine_cosine(3, 5, 8, torch.device("cpu"))
+    positions = sine_cosine(3, 5, 8)
     assert torch.equal(positions[0, :, :4], positions[2, :, :4])
     assert torch.equal(positions[:, 0, 4:], positions[:, 4, 4:])
-    assert positions[1, 3, :4] == pytest.approx([0.14112, 0.0299955, -0.989992, 0.99955], abs=1e-5)  # sin 3, sin .03, cos
+    assert positions[1, 3, :4] == pytest.approx(
+        [0.14112, 0.0299955, -0.989992, 0.99955], abs=1e-5
+    )  # sin 3, sin .03, cos
     assert positions[1, 3, 4:] == pytest.approx([0.841471, 0.0099998, 0.540302, 0.99995], abs=1e-5)
 
 

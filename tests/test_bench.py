@@ -1,21 +1,24 @@
 import numpy as np
 import pytest
 
-from cranpm import bench
+from cranpm.bench import archive as bench
+from cranpm.bench import bench_network, network, parse_precisions
+from cranpm.bench.machine import forget_peak_memory, peak_memory
 from cranpm.errors import CranpmError
+from cranpm.model import preset
 
 BOX = "48,7,42.75,12.25"
 
 
 def test_simulate_prints_its_figures():
-    facts = bench.run("simulate", BOX, 3)
+    facts = bench.simulate(BOX, 3)
     assert facts["machine copy bandwidth, GB/s"] > 0.1
     assert 0 < facts["seconds a day after it, median"] < facts["seconds in all"]
     assert 0.05 < facts["peak resident memory, GB"] < 20
 
 
 def test_store_compares_equal_reads():
-    facts = bench.run("store", BOX, 4)
+    facts = bench.store(BOX, 4)
     assert set(facts) >= {"samples a second, archive", "samples a second, plain zarr"}
     assert facts["speed relative to plain zarr (median of rounds)"] > 0
     ours, plain = facts["samples a second, archive"], facts["samples a second, plain zarr"]
@@ -30,6 +33,44 @@ def test_both_readers_read_the_same(archive, tmp_path, monkeypatch):
         assert all(np.array_equal(one, other, equal_nan=True) for one, other in pairs)
 
 
-def test_unknown_benches_are_refused():
-    with pytest.raises(CranpmError, match="one of simulate, store; found tea"):
-        bench.run("tea", BOX, 2)
+def test_the_networks_speed_is_measured_by_part():
+    result = bench_network(preset("tiny"), batches=(1, 2), precisions=("fp32", "bf16"))
+    by_key = {(s.precision, s.batch, s.stage, s.part): s for s in result.speeds}
+    parts = {part for _, _, stage, part in by_key if stage == "tile"}
+    assert parts == {"fine patches", "fine elevation block", "fine blocks", "bridge", "decoder", "total"}
+    for precision in ("fp32", "bf16"):
+        assert result.peak_gflops[precision] > 0
+        assert 0.1 < result.memory_gb[precision, 1] < 20
+        for batch in (1, 2):
+            tile = [s for key, s in by_key.items() if key[:3] == (precision, batch, "tile")]
+            total = by_key[precision, batch, "tile", "total"]
+            assert sum(s.milliseconds for s in tile if s.part != "total") < 1.5 * total.milliseconds
+            assert total.share == pytest.approx(total.gflops / result.peak_gflops[precision])
+    best = result.best("fp32")
+    assert best.gflops == max(
+        s.gflops for s in result.speeds if (s.precision, s.part) == ("fp32", "total") and s.stage == "tile"
+    )
+    assert result.left_out is None
+
+
+def test_an_imitated_precision_is_left_out_aloud(monkeypatch):
+    monkeypatch.setattr(network, "is_emulated", lambda precision: precision == "bf16")
+    monkeypatch.setattr(network, "SIDES", (64,))
+    result = bench_network(preset("tiny"), batches=(1,))
+    assert set(result.peak_gflops) == {"fp32"}
+    assert "bf16: this processor has no such arithmetic" in result.left_out
+
+
+def test_precisions_are_known_by_name():
+    assert parse_precisions(["bf16", "fp32"]) == ("fp32", "bf16")
+    with pytest.raises(CranpmError, match="a precision: fp32, bf16; found fp8"):
+        parse_precisions(["fp8"])
+
+
+def test_peak_memory_can_be_forgotten():
+    block = np.ones(2**26)
+    assert peak_memory() > block.nbytes / 1e9
+    before = peak_memory()
+    del block
+    forget_peak_memory()
+    assert peak_memory() < before - 0.3

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from test_weights import checkpoint
 from typer.testing import CliRunner
 
 from cranpm import __version__, cli
@@ -69,7 +70,20 @@ def test_usage_errors_have_their_own_exit_code():
     assert shell("simulate", "--nonsense").returncode == 2
 
 
-@pytest.mark.parametrize("command", [[], ["simulate"], ["info"], ["map"], ["forecast"], ["bench"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        [],
+        ["simulate"],
+        ["info"],
+        ["map"],
+        ["forecast"],
+        ["bench"],
+        ["bench", "model"],
+        ["model", "summary"],
+        ["weights", "import"],
+    ],
+)
 def test_help_teaches(command):
     result = runner.invoke(cli.app, [*command, "--help"])
     assert result.exit_code == 0
@@ -114,8 +128,41 @@ def test_commands_in_this_process(archive_path, tmp_path, monkeypatch, capsys):
 
 
 def test_bench_prints_a_table(monkeypatch, capsys):
-    monkeypatch.setattr("cranpm.bench.run", lambda *_: {"ratio": 1.234567, "domain": "alps"})
+    monkeypatch.setattr("cranpm.bench.store", lambda *_: {"ratio": 1.234567, "domain": "alps"})
     assert run_main(monkeypatch, "bench", "store") == 0
     assert "1.23" in capsys.readouterr().out
     assert run_main(monkeypatch, "bench", "store", "--json") == 0
     assert json.loads(capsys.readouterr().out)["domain"] == "alps"
+
+
+def test_the_networks_bench_prints_parts_and_memory(monkeypatch, capsys):
+    assert run_main(monkeypatch, "bench", "model", "--preset", "tiny", "--batch", 1, "--precision", "fp32") == 0
+    table = capsys.readouterr().out
+    assert "GEMM peak" in table
+    assert "decoder" in table
+    assert (
+        run_main(monkeypatch, "bench", "model", "--preset", "tiny", "--batch", 1, "--precision", "fp32", "--json") == 0
+    )
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["memory"][0]["gb"] > 0
+    assert facts["speeds"][0]["precision"] == "fp32"
+
+
+def test_a_networks_summary(monkeypatch, capsys):
+    assert run_main(monkeypatch, "model", "summary", "--preset", "small", "--set", "fusion=add") == 0
+    assert "bridge" in capsys.readouterr().out
+    assert run_main(monkeypatch, "model", "summary", "--preset", "small", "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["parameters"] == sum(part["parameters"] for part in facts["parts"]) < 6e6
+    assert run_main(monkeypatch, "model", "summary", "--set", "fusion=magic") == 1
+    assert "fusion" in capsys.readouterr().err
+
+
+def test_weights_are_imported_and_shown(tmp_path, monkeypatch, capsys):
+    checkpoint(tmp_path / "theirs.ckpt")
+    assert run_main(monkeypatch, "weights", "import", tmp_path / "theirs.ckpt", "--out", tmp_path / "w") == 0
+    assert "released" in capsys.readouterr().out
+    assert run_main(monkeypatch, "weights", "show", tmp_path / "w", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["leads"] == [1, 2, 3, 4]
+    assert run_main(monkeypatch, "weights", "show", tmp_path / "theirs.ckpt") == 1
+    assert "is a pickle" in capsys.readouterr().err

@@ -31,10 +31,9 @@ class Encoder(nn.Module):
                 for index in range(branch.depth)
             ),
         ]
-        drops = torch.linspace(0, settings.drop_path, len(attentions)).tolist()
         self.blocks = nn.ModuleList(
-            Block(attention, branch.width, settings.mlp_ratio, drop)
-            for attention, drop in zip(attentions, drops, strict=True)
+            Block(attention, branch.width, settings.mlp_ratio, settings.drop_path * index / branch.depth)
+            for index, attention in enumerate(attentions)
         )
         self.norm = nn.LayerNorm(branch.width)
 

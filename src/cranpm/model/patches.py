@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+
 class PatchEmbedding(nn.Linear):
     """Tokens on a grid: each patch x patch block of all channels, channel-major, through one linear map.
 
@@ -41,7 +42,9 @@ def patch_mean(field: Float[Tensor, "*b h w"], patch: int) -> Float[Tensor, "*b 
     return means.reshape(*lead, *means.shape[-2:])
 
 
-def sine_cosine(rows: int, cols: int, width: int, device: torch.device) -> Float[Tensor, "{rows} {cols} {width}"]:
+def sine_cosine(
+    rows: int, cols: int, width: int, device: torch.device | None = None
+) -> Float[Tensor, "{rows} {cols} {width}"]:
     """Fixed positions: the first half of the width encodes the column, the second the row, each as [sin, cos]
     of index / 10000^(k / (width/4)), k = 0 .. width/4 - 1."""
     quarter = width // 4

@@ -79,6 +79,14 @@ class ReleasedSettings(BaseModel):
         return self.era5_channels // 2
 
     @property
+    def coarse_shape(self) -> tuple[int, int]:
+        return self.global_img_size
+
+    @property
+    def tile_shape(self) -> tuple[int, int]:
+        return self.local_img_size
+
+    @property
     def leads(self) -> tuple[int, ...]:
         return LEADS
 
@@ -112,7 +120,7 @@ class ReleasedEncoder(nn.Module):
         self.patch, self.tokens = patch, (shape[0] // patch, shape[1] // patch)
         self.patches = PatchEmbedding(channels, patch, width)
         self.norm_patches = nn.LayerNorm(width)
-        positions = sine_cosine(*self.tokens, width, torch.device("cpu")).flatten(0, 1)[None]
+        positions = sine_cosine(*self.tokens, width).flatten(0, 1)[None]
         self.positions = nn.Parameter(positions, requires_grad=False)
         self.relative = BucketBias(heads)
         self.alpha = nn.Parameter(torch.full((1,), 2.0))
@@ -124,7 +132,7 @@ class ReleasedEncoder(nn.Module):
     ) -> Float[Tensor, "b n width"]:
         """Tokens from the raw patch embedding and the normalised elevation."""
         height = patch_mean(elevation, self.patch).flatten(1)
-        bias = self.relative(*self.tokens)[None] + elevation_bias(height, scale, self.alpha)[:, None]
+        bias = self.relative(*self.tokens)[None] + elevation_bias(height, scale, self.alpha[0])[:, None]
         first, *others = self.blocks
         tokens = first(self.norm_patches(raw) + self.positions + added, bias)
         for block in others:

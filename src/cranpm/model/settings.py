@@ -82,5 +82,13 @@ class NetworkSettings(_Frozen):
         return self
 
     @property
+    def coarse_shape(self) -> tuple[int, int]:
+        return self.coarse.shape
+
+    @property
+    def tile_shape(self) -> tuple[int, int]:
+        return self.fine.shape
+
+    @property
     def days(self) -> int:
         return 2 if self.yesterday else 1

@@ -1,9 +1,57 @@
 """The folder that the authors publish: `model.safetensors` and `config.json`, under their names."""
 
+import json
 import re
 from collections.abc import Mapping
+from typing import Any
 
+from pydantic import ValidationError
 from torch import Tensor
+
+from cranpm.errors import CranpmError
+from cranpm.model import ReleasedSettings
+from cranpm.model.released import CHANNELS, SCALES
+from cranpm.scale import Scales
+from cranpm.weights.card import Card, ReleasedKind
+
+CONFIG = "config.json"
+_ABOUT = """The network as its authors released it, run by our code. It differs from the paper's: plain transformer
+blocks, lead time in the coarse branch, one wind vector a tile, a weak elevation bias. Its wind scan changes nothing."""
+_UNITS = {"u": "m s-1", "v": "m s-1", "t": "K", "m": "Pa", "s": "Pa", "q": "kg kg-1", "z": "m2 s-2", "c": "ug m-3"}
+
+
+def read_config(data: bytes) -> dict[str, Any]:
+    """The authors' configuration from JSON."""
+    try:
+        config = json.loads(data)
+    except ValueError as error:
+        raise CranpmError(expected=f"JSON in {CONFIG}", found=str(error), remedy="Fetch the folder again.") from None
+    return config if isinstance(config, dict) else {}
+
+
+def card(config: Mapping[str, Any]) -> Card:
+    """What is known about the authors' weights from their configuration."""
+    try:
+        settings = ReleasedSettings.model_validate(config.get("model"))
+    except ValidationError as error:
+        problem = error.errors()[0]
+        raise CranpmError(
+            expected='the sizes of the released network under "model"',
+            found=f"{'.'.join(map(str, problem['loc'])) or 'model'}: {problem['msg']}",
+            remedy="Use the configuration that was published with the weights.",
+        ) from None
+    known = settings.channels == len(CHANNELS)
+    names = CHANNELS if known else tuple(f"unnamed{index}" for index in range(settings.channels))
+    return Card(
+        network=ReleasedKind(settings=settings),
+        scales=SCALES if known else Scales(mean=(0.0,) * len(names), spread=(1.0,) * len(names)),
+        channels=tuple((name, _UNITS[name[0]] if known else "1") for name in names),
+        leads=settings.leads,
+        domain="europe",
+        licence="other",
+        about=_ABOUT,
+    )
+
 
 _NAMES = (
     (r"^global_branch\.lead_time_embed", "lead"),

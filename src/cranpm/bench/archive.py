@@ -1,9 +1,7 @@
-"""Benchmarks: figures of this machine in one run, each beside a reference measured in the same run."""
+"""How fast days are simulated and read."""
 
-import resource
 import tempfile
 import time
-from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,8 +10,8 @@ import numpy as np
 import zarr
 from zarr.codecs import ZstdCodec
 
+from cranpm.bench.machine import copy_bandwidth, peak_memory, timed
 from cranpm.days import DayRange
-from cranpm.errors import CranpmError
 from cranpm.fill import simulate_archive
 from cranpm.grid import TILE, parse_domain
 from cranpm.layout import unpack_pm25
@@ -26,23 +24,7 @@ SAMPLES = 60
 ROUNDS = 5
 
 
-def run(what: str, domain: str, days: int) -> dict[str, Any]:
-    """The figures of one benchmark, ready to print."""
-    benches: dict[str, Callable[[str, int], dict[str, Any]]] = {"simulate": bench_simulate, "store": bench_store}
-    if what not in benches:
-        raise CranpmError(expected=f"one of {', '.join(benches)}", found=what, remedy="Name one of these.")
-    return {"machine copy bandwidth, GB/s": copy_bandwidth(), **benches[what](domain, days)}
-
-
-def copy_bandwidth() -> float:
-    """GB moved a second by a plain copy: bytes read plus bytes written, best of five."""
-    source = np.ones(2**25)
-    target = np.empty_like(source)
-    best = min(_timed(lambda: np.copyto(target, source)) for _ in range(5))
-    return 2 * source.nbytes / best / 1e9
-
-
-def bench_simulate(domain: str, days: int) -> dict[str, Any]:
+def simulate(domain: str, days: int) -> dict[str, Any]:
     """Seconds a day to simulate and store, and the memory it took; compilation and spin-up are in the first day."""
     stamps = [time.perf_counter()]
     with tempfile.TemporaryDirectory() as folder:
@@ -53,21 +35,18 @@ def bench_simulate(domain: str, days: int) -> dict[str, Any]:
         )
     each = float(np.median(np.diff(stamps[1:])))
     return {
+        "machine copy bandwidth, GB/s": copy_bandwidth(),
         "domain": domain,
         "days": days,
         "seconds to the first day (set-up, compilation, spin-up)": stamps[1] - stamps[0],
         "seconds a day after it, median": each,
         "seconds in all": stamps[-1] - stamps[0],
         "seconds for 730 days at this rate": stamps[1] - stamps[0] + 729 * (stamps[-1] - stamps[1]) / (days - 1),
-        "peak resident memory, GB": _peak_memory(),
+        "peak resident memory, GB": peak_memory(),
     }
 
 
-def _peak_memory() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-
-
-def bench_store(domain: str, days: int) -> dict[str, Any]:
+def store(domain: str, days: int) -> dict[str, Any]:
     """Random samples (two days, target, statics) from the archive against the same reads from plain zarr."""
     with tempfile.TemporaryDirectory() as folder:
         place, plain = str(Path(folder) / "archive"), str(Path(folder) / "plain.zarr")
@@ -78,10 +57,11 @@ def bench_store(domain: str, days: int) -> dict[str, Any]:
         samples = _random_samples(archive)
         ours, reference = [], []
         for _ in range(ROUNDS):
-            ours.append(_timed(lambda: [_from_archive(archive, *sample) for sample in samples]))
-            reference.append(_timed(lambda: [_from_zarr(group, *sample) for sample in samples]))
+            ours.append(timed(lambda: [_from_archive(archive, *sample) for sample in samples]))
+            reference.append(timed(lambda: [_from_zarr(group, *sample) for sample in samples]))
     ratio = float(np.median(np.array(reference) / np.array(ours)))
     return {
+        "machine copy bandwidth, GB/s": copy_bandwidth(),
         "domain": domain,
         "samples a second, archive": SAMPLES / min(ours),
         "samples a second, plain zarr": SAMPLES / min(reference),
@@ -126,9 +106,3 @@ def _from_zarr(group: Group, index: int, window: Window) -> list[Any]:
     fields = [unpack_pm25(np.asarray(group["pm25"][(index + step, *window)])) for step in (-1, 0, 1)]
     elevation, spread, land = (np.asarray(group[name][window]) for name in ("elevation", "spread", "land"))
     return [*fields, elevation, spread, land.astype(bool)]
-
-
-def _timed(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start

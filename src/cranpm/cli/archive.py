@@ -1,0 +1,111 @@
+"""Commands around the archive of days."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from cranpm.cli.console import ArchivePath, AsJson, Overrides, Quiet, out, progress_bar
+from cranpm.errors import CranpmError
+
+
+def simulate(
+    archive: Annotated[
+        str | None, typer.Argument(metavar="[ARCHIVE]", help="Where to store the days; not needed for --report.")
+    ] = None,
+    domain: Annotated[
+        str | None, typer.Option(help="europe, alps, usa_canada, india, or a box N,W,S,E in degrees.")
+    ] = None,
+    days: Annotated[str | None, typer.Option(help="A range 2021-01-01..2022-12-31, a day, or a year.")] = None,
+    settings: Annotated[Path | None, typer.Option(help="TOML with domain, days and [simulation].")] = None,
+    override: Overrides = None,
+    world: Annotated[
+        str | None, typer.Option(help="factual, reverse-wind, flat-relief or no-emissions:N,W,S,E.")
+    ] = None,
+    report: Annotated[bool, typer.Option("--report", help="Print how realistic the days are.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Fill an archive with days of the embedded world: real coast, relief and towns, invented weather and air.
+
+    Days that the archive already holds are left as they are, so a stopped run is finished by the same command, and
+    a later range continues the same world. With `--report` the realism of the days is printed: from the archive, or,
+    where none is named, from a run that is not stored.
+    """
+    from cranpm import fill, realism
+    from cranpm.settings import load
+
+    extra = [*(override or ()), *([f"simulation.world={world}"] if world else [])]
+    job = load(fill.SimulationJob, settings, extra, domain=domain, days=days)
+    if archive is None and not report:
+        raise CranpmError(expected="an ARCHIVE or --report", found="neither", remedy="Name where to store the days.")
+    if archive is not None:
+        with progress_bar(f"simulate {job.domain.name}", len(job.days), quiet) as advance:
+            added = fill.simulate_archive(archive, job.domain, job.days, job.simulation, advance)
+        if not as_json:
+            kept = len(job.days) - added
+            print(f"{archive}: {added} days added" + (f", {kept} were there already" if kept else ""))
+    if report:
+        with progress_bar(f"sample {job.domain.name}", len(job.days), quiet) as advance:
+            _print_report(realism.judge(fill.sample(job, archive, advance)), as_json)
+
+
+def _print_report(checks: list[Any], as_json: bool) -> None:
+    if as_json:
+        rows = [{"name": c.name, "value": c.value, "low": c.low, "high": c.high, "holds": c.holds} for c in checks]
+        print(json.dumps(rows, indent=1, allow_nan=False))
+        return
+    table = Table(title="Realism")
+    for column in ("figure", "value", "wanted", ""):
+        table.add_column(column, justify="left" if column in ("figure", "") else "right")
+    for check in checks:
+        wanted = "" if check.low is check.high is None else f"{_bound(check.low)} .. {_bound(check.high)}"
+        table.add_row(check.name, f"{check.value:.2f}", wanted, "ok" if check.holds else "[bold red]outside[/]")
+    out.print(table)
+
+
+def _bound(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"
+
+
+def info(archive: ArchivePath, as_json: AsJson = False) -> None:
+    """Say what an archive holds: where, when, from what source, how good, how large, which version."""
+    from cranpm.store import Archive, describe
+
+    facts = describe(Archive(archive))
+    if as_json:
+        print(json.dumps(facts, indent=1))
+        return
+    table = Table(show_header=False, title=Text(f"archive {archive}"))
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in facts.items():
+        table.add_row(name.replace("_", " "), Text(_readable(value)))
+    out.print(table)
+
+
+def _readable(value: Any) -> str:
+    if isinstance(value, dict):
+        return "\n".join(f"{key}: {_readable(inner)}" for key, inner in value.items())
+    if isinstance(value, list):
+        return ", ".join(str(item) for item in value) or "none"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def draw_map(
+    archive: ArchivePath,
+    path: Annotated[Path, typer.Option("--out", help="PNG to write.")],
+    day: Annotated[str | None, typer.Option(help="YYYY-MM-DD; not needed for elevation and land.")] = None,
+    field: Annotated[str, typer.Option(help="pm25, wind, elevation, land, or a coarse channel such as t2m.")] = "pm25",
+    stations: Annotated[bool, typer.Option(help="Draw the stations' readings as circles on pm25.")] = True,
+) -> None:
+    """Draw one field of an archive as a PNG map with coast, scale bar and units."""
+    from cranpm.days import parse_day
+    from cranpm.figures import draw_archive
+    from cranpm.store import Archive
+
+    draw_archive(Archive(archive), field, parse_day(day) if day else None, path, stations=stations)
+    print(path)

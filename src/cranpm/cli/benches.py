@@ -1,0 +1,102 @@
+"""Commands that measure speed on this machine, each figure beside a reference of the same run."""
+
+import json
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from cranpm.cli.console import AsJson, Overrides, err, out
+from cranpm.cli.network import Preset, chosen
+
+app = typer.Typer(help="Measure speed on this machine, beside what the machine can do at best.", no_args_is_help=True)
+
+BenchDomain = Annotated[str, typer.Option(help="Domain to simulate.")]
+Days = Annotated[int, typer.Option(help="How many days to simulate.", min=3)]
+
+
+@app.command()
+def simulate(domain: BenchDomain = "alps", days: Days = 30, as_json: AsJson = False) -> None:
+    """Seconds a day to simulate and store."""
+    from cranpm import bench
+
+    with err.status("measuring simulate"):
+        facts = bench.simulate(domain, days)
+    _print_facts("simulate", facts, as_json)
+
+
+@app.command()
+def store(domain: BenchDomain = "alps", days: Days = 30, as_json: AsJson = False) -> None:
+    """Random training samples a second from the archive, against plain zarr."""
+    from cranpm import bench
+
+    with err.status("measuring store"):
+        facts = bench.store(domain, days)
+    _print_facts("store", facts, as_json)
+
+
+def _print_facts(what: str, facts: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(facts, indent=1))
+        return
+    table = Table(show_header=False, title=f"bench {what}")
+    for name, value in facts.items():
+        table.add_row(name, f"{value:.3g}" if isinstance(value, float) else str(value))
+    out.print(table)
+
+
+@app.command()
+def model(
+    preset: Preset = "paper",
+    batch: Annotated[
+        list[int] | None, typer.Option(help="Tiles at a time; repeat for several. Default 1 2 4 8.")
+    ] = None,
+    precision: Annotated[
+        list[str] | None, typer.Option(help="fp32 or bf16; repeat for both. Default: what the processor has.")
+    ] = None,
+    override: Overrides = None,
+    as_json: AsJson = False,
+) -> None:
+    """Milliseconds, GFLOP/s and share of the machine's GEMM peak, by part of the network, and peak memory."""
+    from cranpm import bench
+
+    settings = chosen(preset, override)
+    with err.status(f"measuring {preset}"):
+        result = bench.bench_network(settings, batch or (1, 2, 4, 8), bench.parse_precisions(precision or ()))
+    if as_json:
+        memory = [{"precision": p, "batch": b, "gb": gb} for (p, b), gb in result.memory_gb.items()]
+        facts = {"speeds": [asdict(speed) for speed in result.speeds], "peak_gflops": result.peak_gflops}
+        print(json.dumps({**facts, "memory": memory, "left_out": result.left_out}, indent=1))
+        return
+    for kind in result.peak_gflops:
+        out.print(_speed_table(preset, kind, result))
+    if result.left_out:
+        print(f"left out: {result.left_out}")
+
+
+def _speed_table(preset: str, precision: Any, result: Any) -> Table:
+    """Parts down, batches across."""
+    best = result.best(precision)
+    table = Table(
+        title=f"{preset}, {precision}: GEMM peak {result.peak_gflops[precision]:.0f} GFLOP/s",
+        caption=f"tile path at its best batch, {best.batch}: {100 * best.share:.0f} % of the GEMM peak, "
+        f"{best.milliseconds / best.batch:.0f} ms a tile",
+    )
+    speeds = {(s.batch, s.stage, s.part): s for s in result.speeds if s.precision == precision}
+    batches = sorted({batch for batch, _, _ in speeds})
+    table.add_column("part")
+    for batch in batches:
+        table.add_column(f"{batch} tile{'s' if batch > 1 else ''}\nms · GFLOP/s · share", justify="right")
+    for stage in ("day", "tile"):
+        parts = [part for batch, s, part in speeds if s == stage and batch == batches[0]]
+        for part in parts:
+            cells = (speeds[batch, stage, part] for batch in batches)
+            style = "bold" if part == "total" else None
+            label = {"day": "a day, total", "tile": "tiles, total"}[stage] if part == "total" else part
+            table.add_row(
+                label, *(f"{s.milliseconds:.0f} · {s.gflops:.0f} · {100 * s.share:.0f} %" for s in cells), style=style
+            )
+        table.add_section()
+    table.add_row("peak resident memory, GB", *(f"{result.memory_gb[precision, batch]:.2f}" for batch in batches))
+    return table

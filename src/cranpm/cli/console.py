@@ -1,0 +1,41 @@
+"""What all commands share: the two consoles, options that recur, progress."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+out, err = Console(), Console(stderr=True)
+
+ArchivePath = Annotated[str, typer.Argument(metavar="ARCHIVE", help="Folder or s3://, gs://, az:// URL of an archive.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar; only results and errors.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Overrides = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one setting.")]
+
+
+@contextmanager
+def progress_bar(what: str, total: int, quiet: bool) -> Iterator[Any]:
+    """A bar with elapsed and remaining time on stderr; call the value once a step."""
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err, disable=quiet, transient=True) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda *_: progress.advance(task)

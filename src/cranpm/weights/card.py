@@ -1,0 +1,91 @@
+"""What must be known about weights to use them rightly, and the refusal of data that do not fit."""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from cranpm import __version__
+from cranpm.channels import COARSE
+from cranpm.errors import CranpmError
+from cranpm.grid import COARSE_STEP, FINE_STEP, Grid
+from cranpm.model import Network, NetworkSettings, ReleasedSettings
+from cranpm.scale import Scales
+
+LICENCE = "Apache-2.0"
+
+
+class CranPMKind(BaseModel):
+    """The paper's network."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    kind: Literal["cran-pm"] = "cran-pm"
+    settings: NetworkSettings
+
+
+class ReleasedKind(BaseModel):
+    """The network as its authors released it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    kind: Literal["released"] = "released"
+    settings: ReleasedSettings
+
+
+class Card(BaseModel):
+    """Everything beside the tensors; stored as `settings.json`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal[1] = 1
+    network: Annotated[CranPMKind | ReleasedKind, Field(discriminator="kind")]
+    scales: Scales
+    channels: tuple[tuple[str, str], ...]
+    """Name and unit of the coarse channels of one day, in order."""
+    coarse_step: float = COARSE_STEP
+    fine_step: float = FINE_STEP
+    leads: tuple[int, ...]
+    domain: str | None = None
+    """Where it was trained: a name or a box N,W,S,E."""
+    data: str | None = None
+    """What it was trained on: archive, its snapshot, days. None: not trained here."""
+    licence: str = LICENCE
+    software: str = f"cranpm {__version__}"
+    about: str = ""
+    """What a reader of the model card must know: recipe, scores, limits."""
+
+    def check(self, channels: Sequence[str], coarse: Grid, fine: Grid, leads: Sequence[int]) -> None:
+        """Refuse data that these weights were not made for: other channels, grid steps, half-cell shifts, leads."""
+        own = [name for name, _ in self.channels]
+        for index, (wanted, found) in enumerate(zip(own, channels, strict=False)):
+            if wanted != found:
+                _refuse(f"{wanted} as channel {index}", found)
+        if len(own) != len(channels):
+            _refuse(f"{len(own)} channels", str(len(channels)))
+        for name, step, grid in (("coarse", self.coarse_step, coarse), ("fine", self.fine_step, fine)):
+            if abs(grid.step - step) > 1e-9:
+                _refuse(f"a {name} grid of {step} degrees", f"{grid.step} degrees")
+            if any(abs(edge / step - round(edge / step)) > 1e-6 for edge in (grid.north, grid.west)):
+                _refuse(f"{name} cell edges on multiples of {step} degrees", f"N {grid.north}, W {grid.west}")
+        if unknown := [lead for lead in leads if lead not in self.leads]:
+            _refuse(f"leads among {self.leads}", str(unknown))
+
+
+def _refuse(expected: str, found: str) -> None:
+    raise CranpmError(
+        expected=f"{expected}, which the weights were made for",
+        found=found,
+        remedy="Use data like those of the training, or weights trained for these.",
+    )
+
+
+def card_for(network: Network, **facts: str | None) -> Card:
+    """The card of a network of the 35 channels; `facts` are domain, data, licence, about."""
+    if not isinstance(network.settings, NetworkSettings):
+        raise TypeError("the card of the released network comes from its authors' folder")
+    return Card(
+        network=CranPMKind(settings=network.settings),
+        scales=network.scales,
+        channels=tuple((channel.name, channel.unit) for channel in COARSE),
+        leads=network.settings.leads,
+        **{name: value for name, value in facts.items() if value is not None},
+    )

@@ -1,0 +1,150 @@
+"""Weights as a folder that can be read, checked and shared: tensors, settings, a model card, checksums. No pickles."""
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from cranpm.errors import CranpmError
+from cranpm.model import Network, build
+from cranpm.weights import authors
+from cranpm.weights.card import Card
+from cranpm.weights.readme import readme
+
+TENSORS, SETTINGS, README, SUMS = "model.safetensors", "settings.json", "README.md", "SHA256SUMS"
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A network ready to forecast, what is known about it, and the checksum that names it in provenance."""
+
+    network: Network
+    card: Card
+    sha256: str
+
+
+def save_weights(folder: Path, network: Network, card: Card) -> None:
+    """Write a folder of weights; it appears whole or not at all, and an existing one is never replaced."""
+    if folder.exists():
+        raise CranpmError(
+            expected=f"no folder {folder} yet", found="one that exists", remedy="Name another, or remove it first."
+        )
+    tensors = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
+    settings = json.dumps(card.model_dump(mode="json"), indent=1, allow_nan=False) + "\n"
+    files = {TENSORS: save(tensors), SETTINGS: settings.encode(), README: readme(card, network).encode()}
+    sums = "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in files.items())
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        beside.chmod(0o755)
+        for name, data in (*files.items(), (SUMS, sums.encode())):
+            (beside / name).write_bytes(data)
+        beside.rename(folder)
+    except OSError as error:
+        shutil.rmtree(beside, ignore_errors=True)
+        found = error.strerror or str(error)
+        raise CranpmError(
+            expected=f"room to write {folder}", found=found, remedy="Free space or name another place."
+        ) from None
+
+
+def load_weights(folder: Path | str) -> Weights:
+    """Weights from a folder of ours, every byte checked, or from one that the authors published. Strict."""
+    folder = Path(folder)
+    if folder.is_file():
+        raise CranpmError(
+            expected="a folder of weights",
+            found=f"the file {folder}",
+            remedy="A checkpoint (.ckpt, .pt) is a pickle, which can run code: turn it into a folder with "
+            "`cranpm weights import FILE --out DIR`.",
+        )
+    if (folder / SETTINGS).is_file():
+        return _load_ours(folder)
+    if (folder / authors.CONFIG).is_file():
+        tensors = parse_tensors(_read(folder, TENSORS), folder)
+        return from_authors(tensors, authors.read_config(_read(folder, authors.CONFIG)))
+    raise CranpmError(
+        expected=f"{SETTINGS} (or the authors' {authors.CONFIG}) in {folder}",
+        found="neither" if folder.is_dir() else "no such folder",
+        remedy="Name a folder that `cranpm train` or `cranpm weights import` wrote.",
+    )
+
+
+def _load_ours(folder: Path) -> Weights:
+    sums = _read(folder, SUMS)
+    files = {name: _read(folder, name) for name in (TENSORS, SETTINGS, README)}
+    stated = dict(line.split("  ", 1)[::-1] for line in sums.decode(errors="replace").splitlines() if "  " in line)
+    for name, data in files.items():
+        if stated.get(name) != hashlib.sha256(data).hexdigest():
+            raise CranpmError(
+                expected=f"{name} with the checksum that {SUMS} states",
+                found="another",
+                remedy=f"{folder} was changed or damaged: fetch or write it again.",
+            )
+    try:
+        card = Card.model_validate_json(files[SETTINGS])
+    except ValidationError as error:
+        problem = error.errors()[0]
+        raise CranpmError(
+            expected=f"{SETTINGS} as this version writes it",
+            found=f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}",
+            remedy="Use the version of cranpm that wrote it.",
+        ) from None
+    network = build(card.network.settings, card.scales)
+    fill(network, parse_tensors(files[TENSORS], folder))
+    return Weights(network.eval(), card, hashlib.sha256(sums).hexdigest())
+
+
+def from_authors(tensors: Mapping[str, Tensor], config: Mapping[str, object]) -> Weights:
+    """The released network with the authors' tensors; its checksum is of the tensors as they came."""
+    card = authors.card(config)
+    network = build(card.network.settings, card.scales)
+    fill(network, authors.our_tensors(tensors))
+    return Weights(network.eval(), card, hashlib.sha256(save(dict(tensors))).hexdigest())
+
+
+def fill(network: Network, tensors: Mapping[str, Tensor]) -> None:
+    """Put tensors into a network: exactly its names and shapes, finite values."""
+    own = network.state_dict()
+    for problem, names in (("missing", own.keys() - tensors.keys()), ("unknown", tensors.keys() - own.keys())):
+        if names:
+            shown = ", ".join(sorted(names)[:3])
+            _misfit("exactly the network's tensors", f"{len(names)} {problem}: {shown}")
+    for name, tensor in tensors.items():
+        if tensor.shape != own[name].shape:
+            _misfit(f"{name} of shape {tuple(own[name].shape)}", str(tuple(tensor.shape)))
+        if not tensor.isfinite().all():
+            _misfit(f"finite numbers in {name}", "NaN or infinity")
+    network.load_state_dict(dict(tensors))
+
+
+def _misfit(expected: str, found: str) -> None:
+    raise CranpmError(expected=expected, found=found, remedy="These weights belong to another network.")
+
+
+def parse_tensors(data: bytes, folder: Path) -> dict[str, Tensor]:
+    """Tensors of a safetensors file."""
+    try:
+        return load(data)
+    except SafetensorError as error:
+        raise CranpmError(
+            expected=f"safetensors in {folder / TENSORS}", found=str(error), remedy="Fetch or write it again."
+        ) from None
+
+
+def _read(folder: Path, name: str) -> bytes:
+    try:
+        return (folder / name).read_bytes()
+    except OSError as error:
+        found = error.strerror or str(error)
+        raise CranpmError(
+            expected=f"{name} in {folder}", found=found, remedy="Fetch or write the folder again."
+        ) from None

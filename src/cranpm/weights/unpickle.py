@@ -1,0 +1,78 @@
+"""The one place that opens a pickle, run as a process of its own: `python -m cranpm.weights.unpickle`.
+
+It reads the checkpoint into memory, opens its two outputs, and then gives up the right to open anything more (no
+file, no socket), to start a process and to take more memory or time than the checkpoint warrants. Only then does it
+unpickle, and `weights_only=True` admits tensors and plain containers alone.
+"""
+
+import io
+import json
+import re
+import resource
+import sys
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import safetensors.torch
+import torch
+
+GIGABYTE = 2**30
+SECONDS = 600
+
+
+def confine(checkpoint_bytes: int) -> None:
+    """Give up files, sockets and processes; limit memory and time."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    room = pages * resource.getpagesize() + 4 * checkpoint_bytes + GIGABYTE
+    for kind, limit in (
+        (resource.RLIMIT_AS, room),
+        (resource.RLIMIT_CPU, SECONDS),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_NPROC, 0),
+        (resource.RLIMIT_NOFILE, 0),
+    ):
+        resource.setrlimit(kind, (limit, limit))
+
+
+def warm_up() -> None:
+    """Let torch and safetensors import what they need while files can still be opened."""
+    buffer = io.BytesIO()
+    torch.save({"tensor": torch.zeros(1)}, buffer)
+    buffer.seek(0)
+    torch.load(buffer, weights_only=True, map_location="cpu")
+    safetensors.torch.save({"tensor": torch.zeros(1)})
+
+
+def convert(data: bytes, tensors: BinaryIO, config: BinaryIO) -> None:
+    """Write the tensors of the network as safetensors and its settings as JSON."""
+    checkpoint: Any = torch.load(io.BytesIO(data), weights_only=True, map_location="cpu")
+    state = checkpoint["state_dict"]
+    kept = {name: value.contiguous().clone() for name, value in state.items() if isinstance(value, torch.Tensor)}
+    tensors.write(safetensors.torch.save(kept))
+    config.write(json.dumps(checkpoint["hyper_parameters"]["config"]).encode())
+
+
+def reason(error: Exception) -> str:
+    """One line; for a pickle that asks for more than tensors, what it asks for."""
+    if type(error).__name__ == "UnpicklingError":  # torch's own text recommends to open it unsafely
+        wanted = re.search(r"GLOBAL (\S+)", str(error))
+        return f"a pickle that asks for {wanted[1] if wanted else 'more than tensors'}"
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
+
+
+def main(source: str, tensors: str, config: str) -> None:
+    torch.set_num_threads(1)
+    data = Path(source).read_bytes()
+    warm_up()
+    with open(tensors, "wb") as tensors_out, open(config, "wb") as config_out:
+        confine(len(data))
+        try:
+            convert(data, tensors_out, config_out)
+        except Exception as error:
+            print(reason(error), file=sys.stderr)
+            sys.exit(1)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
