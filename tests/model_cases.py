@@ -10,6 +10,8 @@ from cranpm.grid import DOMAINS, Domain
 from cranpm.model import CranPM, NetworkSettings, build, preset
 from cranpm.scale import typical_scales
 
+torch.set_num_threads(1)  # small tensors gain nothing from more, and lose much where cores are shared
+
 TINY = preset("tiny")
 assert isinstance(TINY, NetworkSettings)
 

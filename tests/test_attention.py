@@ -116,7 +116,7 @@ def test_patches_are_a_strided_convolution():
 
 def test_a_field_is_padded_south_and_east():
     field = torch.arange(6.0).view(1, 2, 3)
-    assert pad(field, 3).tolist() == [[[0, 1, 2], [3, 4, 5], [0, 0, 0]]]
+    assert pad(field, 3).tolist() == [[[0, 1, 2], [3, 4, 5], [3, 4, 5]]]
     assert pad(field, 1) is field
     assert patch_mean(field, 2).tolist() == [[[2.0, 3.5]]]  # the last patch has one column
 

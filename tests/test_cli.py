@@ -166,3 +166,10 @@ def test_weights_are_imported_and_shown(tmp_path, monkeypatch, capsys):
     assert json.loads(capsys.readouterr().out)["leads"] == [1, 2, 3, 4]
     assert run_main(monkeypatch, "weights", "show", tmp_path / "theirs.ckpt") == 1
     assert "is a pickle" in capsys.readouterr().err
+
+
+def test_names_from_a_checkpoint_cannot_command_the_terminal(tmp_path, monkeypatch, capsys):
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    (tmp_path / "config.json").write_text(json.dumps({"model": {"\x1b]0;owned\x07": 1}}))
+    assert run_main(monkeypatch, "weights", "show", tmp_path) == 1
+    assert "\x1b" not in capsys.readouterr().err

@@ -36,7 +36,7 @@ INNER = {
     "simulate": "geography waves weather transport emissions air downscale observe world __init__",
     "model": "context settings patches attention places swin elevation wind encoder bridge decoder cranpm released "
     "presets cost __init__",
-    "weights": "card authors readme folder unpickle checkpoint __init__",
+    "weights": "card authors readme folder confine unpickle checkpoint __init__",
     "bench": "machine archive network __init__",
     "cli": "console archive forecasting network benches __init__",
     "baselines": "persistence __init__",

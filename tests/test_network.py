@@ -230,6 +230,26 @@ def test_a_missing_elevation_spoils_the_tile_visibly():
     assert run(random_network(), case).isnan().all()
 
 
+@pytest.mark.parametrize("name", ["coarse", "wind", "elevation"])
+def test_a_day_with_missing_values_is_refused(name):
+    """Neither calm air nor level ground may stand in for what is not known."""
+    case = batch()
+    getattr(case, name)[..., 3, 4] = torch.nan
+    with pytest.raises(CranpmError, match=f"expected finite numbers in {name}; found [0-9]+ missing"):
+        run(random_network(), case)
+
+
+def test_the_last_patch_of_a_cut_tile_is_continued_not_sunk():
+    """A tile that is the same everywhere is forecast the same everywhere, also where a patch is cut."""
+    case = batch(tiles=1)
+    case.fine[:] = torch.tensor([20.0, 800.0, 45.0, 9.0, 20.0])[:, None, None]
+    cut = replace(case, fine=case.fine[..., :113])
+    whole = replace(case, fine=case.fine[..., :128])
+    network = random_network()
+    (one, two) = (network.fine.patches(network._normalise_fine(tile.fine)) for tile in (cut, whole))
+    assert torch.allclose(one, two, atol=1e-6)
+
+
 @pytest.mark.parametrize("lead", [-5, 0, 4, 7])
 def test_an_unknown_lead_is_refused(lead):
     case = replace(batch(), lead=torch.tensor([1, lead]))

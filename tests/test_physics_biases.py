@@ -139,7 +139,7 @@ def test_each_sector_is_scanned_upwind_first(number):
     angle = math.radians(22.5 * number)
     wind = torch.tensor([math.cos(angle), math.sin(angle)])
     assert sector(5 * wind) == number
-    order = scan_orders(7)[number]
+    order = torch.tensor(scan_orders(7)[number])
     east, north = order % 7, -(order // 7)
     along = east * wind[0] + north * wind[1]
     assert (along.diff() > -1e-5).all()
@@ -154,13 +154,13 @@ def test_sectors_are_centred_and_calm_is_apart():
         assert sector(torch.tensor([math.cos(angle), math.sin(angle)])) == expected
     assert sector(torch.tensor([0.05, 0.0])) == SECTORS
     assert sector(torch.tensor([math.nan, 0.0])) == SECTORS
-    assert torch.equal(scan_orders(7)[SECTORS], torch.arange(49))
+    assert scan_orders(7)[SECTORS] == tuple(range(49))
 
 
 def test_named_winds_are_scanned_from_their_side():
     westerly, southerly = scan_orders(3)[0], scan_orders(3)[4]
-    assert westerly.tolist() == [6, 3, 0, 7, 4, 1, 8, 5, 2]  # the west column first
-    assert southerly.tolist()[:3] == [8, 7, 6]  # the south row first
+    assert westerly == (6, 3, 0, 7, 4, 1, 8, 5, 2)  # the west column first
+    assert southerly[:3] == (8, 7, 6)  # the south row first
 
 
 @given(seed=st.integers(0, 1000), window=st.integers(1, 7), groups=st.tuples(st.integers(1, 3), st.integers(1, 3)))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from model_cases import batch
+from pydantic import ValidationError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -189,6 +190,32 @@ def test_it_refuses_other_sizes_and_leads():
     case = batch(tiles=1)
     with pytest.raises(CranpmError, match=r"leads among \(1, 2, 3, 4\); found \[5\]"):
         network.forecast_tile(context, case.fine, case.position, torch.tensor([5]))
+
+
+def test_missing_fields_are_not_patched_over():
+    network = released()
+    coarse, wind, relief, corner = days()
+    with pytest.raises(CranpmError, match="finite numbers in wind"):
+        network.encode_day(coarse, wind * torch.nan, relief, corner)
+    case = batch(Domain("box", 72, -20, 60, -5), tiles=1)
+    case.fine[0, 1, 100, 100] = torch.nan
+    with torch.inference_mode():
+        assert network.forecast_tile(network.encode_day(coarse, wind, relief, corner), *case.tiles).isnan().all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"global_num_heads": 5}, "global width 48 must be a multiple of 4 and of its 5 heads"),
+        ({"global_img_size": (57, 112)}, "must be whole patches of 8"),
+        ({"era5_channels": 15}, "15 channels cannot be those of two days"),
+        ({"local_patch_size": 8}, "Input should be 16"),
+        ({"local_embed_dim": 400000}, "less than or equal to 16384"),
+    ],
+)
+def test_sizes_that_cannot_be_built_are_refused(change, message):
+    with pytest.raises(ValidationError, match=message):
+        ReleasedSettings.model_validate(SMALL.model_dump() | change)
 
 
 def test_its_channels_have_scales():

@@ -11,15 +11,18 @@ from pathlib import Path
 import pytest
 import torch
 from model_cases import TINY, batch, random_network
+from pydantic import ValidationError
 from safetensors.torch import load_file, save_file
 from test_released import SMALL, released, their_tensors
 
+from cranpm.bench.machine import peak_memory
 from cranpm.channels import COARSE_NAMES
 from cranpm.errors import CranpmError
 from cranpm.grid import DOMAINS, Grid
 from cranpm.model import CranPM, build, preset
 from cranpm.scale import Scales
-from cranpm.weights import Weights, card_for, import_weights, load_weights, save_weights
+from cranpm.weights import Card, Weights, card_for, import_weights, load_weights, save_weights
+from cranpm.weights.confine import confine
 from cranpm.weights.folder import SUMS
 
 ALPS = DOMAINS["alps"]
@@ -104,6 +107,13 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("place", ["file/x", "file/x/y"])
+def test_a_place_that_cannot_be_written_is_refused(tmp_path, place):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CranpmError, match="expected a place to write"):
+        save_weights(tmp_path / place, random_network(), card_for(random_network()))
+
+
 def reseal(folder: Path) -> None:
     names = ["model.safetensors", "settings.json", "README.md"]
     sums = subprocess.run(["sha256sum", *names], cwd=folder, capture_output=True, check=True).stdout
@@ -116,6 +126,10 @@ def reseal(folder: Path) -> None:
         (lambda t: t.pop("lead.weight"), "1 missing: lead.weight"),
         (lambda t: t.update(extra=torch.zeros(1)), "1 unknown: extra"),
         (lambda t: t.update({"lead.weight": torch.zeros(3, 31)}), r"lead.weight of shape \(3, 32\); found \(3, 31\)"),
+        (
+            lambda t: t.update({"lead.weight": torch.ones(3, 32).int()}),
+            "floating-point numbers in lead.weight; found .*int32",
+        ),
         (lambda t: t["lead.weight"].fill_(torch.nan), "finite numbers in lead.weight; found NaN"),
     ],
 )
@@ -262,30 +276,81 @@ def test_files_that_are_no_checkpoints_are_refused(tmp_path):
 
 
 CONFINED = """
-import socket, subprocess, sys
-from cranpm.weights.unpickle import confine, warm_up
+import os, signal, socket, sys
+from cranpm.weights.confine import confine
+from cranpm.weights.unpickle import warm_up
+name, descriptor = sys.argv[1], os.open(sys.argv[1], os.O_RDWR)
 warm_up()
 confine(1000)
-for attempt in (
-    lambda: socket.socket(),
-    lambda: open(sys.argv[1]),
-    lambda: open(sys.argv[1] + ".new", "w"),
-    lambda: bytes(8 * 2**30),
-):
+attempts = {
+    "socket": lambda: socket.socket(),
+    "read": lambda: open(name),
+    "write": lambda: open(name + ".new", "w"),
+    "delete": lambda: os.unlink(name),
+    "rename": lambda: os.rename(name, name + ".moved"),
+    "truncate": lambda: os.truncate(name, 0),
+    "link": lambda: os.symlink(name, name + ".link"),
+    "folder": lambda: os.mkdir(name + ".folder"),
+    "fork": lambda: os.fork(),
+    "execute": lambda: os.execv("/bin/true", ["true"]),
+    "signal": lambda: os.kill(os.getppid(), 0),
+    "copy": lambda: os.dup(0),
+    "memory": lambda: bytes(8 * 2**30),
+    "long": lambda: os.lseek(descriptor, 2**31, os.SEEK_SET) and os.write(descriptor, b"x"),
+}
+for kind, attempt in attempts.items():
     try:
         attempt()
-        print("allowed")
+        os.write(1, (kind + " allowed\\n").encode())
     except (OSError, MemoryError) as error:
-        print(type(error).__name__)
+        os.write(1, (kind + " refused\\n").encode())
 """
 
 
-def test_the_unpickling_process_has_no_network_no_files_and_little_memory(tmp_path):
+def test_the_unpickling_process_can_do_nothing_but_compute(tmp_path):
     (tmp_path / "file").write_text("x")
-    done = subprocess.run(
-        [sys.executable, "-c", CONFINED, str(tmp_path / "file")], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == ["OSError", "OSError", "OSError", "MemoryError"]
+    command = [sys.executable, "-c", CONFINED, str(tmp_path / "file")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    outcomes = dict(line.split() for line in done.stdout.splitlines())
+    assert len(outcomes) == 14, done.stderr
+    assert set(outcomes.values()) == {"refused"}
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert (tmp_path / "file").read_text() == "x"
+
+
+def test_an_unknown_processor_cannot_confine(tmp_path, monkeypatch):
+    monkeypatch.setattr("platform.machine", lambda: "sparc")
+    with pytest.raises(OSError, match="confinement is known for x86_64 and aarch64, not for sparc"):
+        confine(0)
+
+
+def test_a_card_cannot_contradict_its_network():
+    card = card_for(random_network()).model_dump(mode="json")
+    for change, message in (
+        ({"leads": [1, 2, 3, 4]}, "leads and channels must be those of the network"),
+        ({"channels": card["channels"][1:]}, "leads and channels must be those of the network"),
+        ({"coarse_step": 0.5}, "this version knows grids of 0.25 and 0.01 degrees"),
+        ({"scales": {"mean": [0], "spread": [1]}}, "scales must be those of the network's channels"),
+        ({"scales": {"mean": [float("nan")] * 35, "spread": [1] * 35}}, "should be a finite number"),
+    ):
+        with pytest.raises(ValidationError, match=message):
+            Card.model_validate(card | change)
+
+
+def test_a_configuration_that_lies_about_sizes_costs_no_memory(tmp_path):
+    sizes = SMALL.model_dump(exclude={"wind_bias", "coordinates"}) | {
+        "local_embed_dim": 16384,
+        "global_embed_dim": 16384,
+    }
+    save_file(their_tensors(released()), tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps({"model": sizes}))
+    before = peak_memory()
+    with pytest.raises(CranpmError, match=r"of shape .*16384"):
+        load_weights(tmp_path)
+    assert peak_memory() < before + 0.5
+    (tmp_path / "config.json").write_text("[" * 200_000)
+    with pytest.raises(CranpmError, match=r"expected JSON in config\.json"):
+        load_weights(tmp_path)
 
 
 def test_nothing_else_opens_pickles():

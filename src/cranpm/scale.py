@@ -2,7 +2,7 @@
 
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, FiniteFloat, model_validator
 
 from cranpm.channels import COARSE
 from cranpm.errors import CranpmError
@@ -13,10 +13,10 @@ class Scales(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    mean: tuple[float, ...]
-    spread: tuple[float, ...]
-    pm25_mean: float = 15.0
-    pm25_spread: float = 20.0
+    mean: tuple[FiniteFloat, ...]
+    spread: tuple[FiniteFloat, ...]
+    pm25_mean: FiniteFloat = 15.0
+    pm25_spread: FiniteFloat = 20.0
 
     @model_validator(mode="after")
     def _usable(self) -> Self:

@@ -7,7 +7,7 @@ import typer
 
 from cranpm import __version__
 from cranpm.cli import archive, benches, forecasting, network
-from cranpm.cli.console import err
+from cranpm.cli.console import err, printable
 from cranpm.errors import CranpmError
 
 app = typer.Typer(
@@ -56,5 +56,5 @@ def main() -> None:
             raise
         err.print("[bold red]refused[/]", highlight=False)
         for name in ("expected", "found", "remedy"):
-            err.print(f"  {name:9}", getattr(error, name), markup=False, highlight=False, soft_wrap=True)
+            err.print(f"  {name:9}", printable(getattr(error, name)), markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)

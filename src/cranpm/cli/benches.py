@@ -50,7 +50,7 @@ def _print_facts(what: str, facts: dict[str, Any], as_json: bool) -> None:
 def model(
     preset: Preset = "paper",
     batch: Annotated[
-        list[int] | None, typer.Option(help="Tiles at a time; repeat for several. Default 1 2 4 8.")
+        list[int] | None, typer.Option(min=1, help="Tiles at a time; repeat for several. Default 1 2 4 8.")
     ] = None,
     precision: Annotated[
         list[str] | None, typer.Option(help="fp32 or bf16; repeat for both. Default: what the processor has.")

@@ -18,6 +18,12 @@ from rich.progress import (
 
 out, err = Console(), Console(stderr=True)
 
+
+def printable(text: str) -> str:
+    """Text from a file without characters that could command the terminal."""
+    return "".join(character if character.isprintable() or character == "\n" else "?" for character in text)
+
+
 ArchivePath = Annotated[str, typer.Argument(metavar="ARCHIVE", help="Folder or s3://, gs://, az:// URL of an archive.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar; only results and errors.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from cranpm.cli.console import AsJson, Overrides, err, out
+from cranpm.cli.console import AsJson, Overrides, err, out, printable
 
 if TYPE_CHECKING:
     from cranpm.model import AnySettings
@@ -76,8 +76,8 @@ def import_(
 ) -> None:
     """Turn weights that the authors published into a safe folder.
 
-    A checkpoint is a pickle, which can run code: it is opened in a process that can neither reach the network nor
-    open files, and only tensors are taken from it. No other command opens one.
+    A checkpoint is a pickle, which can run code: it is opened in a process that can do nothing but compute (no
+    network, no files, no other processes), and only tensors are taken from it. No other command opens one.
     """
     from cranpm.weights import import_weights
 
@@ -116,5 +116,5 @@ def _print_weights(folder: Path, weights: "Weights") -> None:
         ("written by", card.software),
         ("sha256", weights.sha256),
     ):
-        table.add_row(name, Text(value, overflow="fold"))
+        table.add_row(name, Text(printable(value), overflow="fold"))
     out.print(table)

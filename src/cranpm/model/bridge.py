@@ -5,7 +5,6 @@ Every fusion offers the same two steps: `prepare`, once a day, and `forward`, fo
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import cast
 
 import torch
@@ -13,10 +12,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from cranpm.grid import COARSE_STEP, FINE_STEP
 from cranpm.model.attention import Block, Mlp, SelfAttention, attend, heads_first
-from cranpm.model.context import Memory
+from cranpm.model.context import DayContext, Memory
 from cranpm.model.places import fold, sample, token_centres, unfold
-from cranpm.model.settings import NetworkSettings
+from cranpm.model.settings import FusionName, NetworkSettings
 from cranpm.model.wind import upwind
 
 
@@ -26,26 +26,20 @@ class Meeting:
 
     places: Float[Tensor, "tiles n 2"]
     corner: Float[Tensor, "days 2"]
-    wind: Float[Tensor, "days 2 h w"] | None
-    """m/s on the coarse cells; None switches the wind bias off."""
-    step: float
     grid: tuple[int, int]
     token: float
-    """Cells of the wind field are `step` degrees wide; the coarse tokens form `grid`, each `token` degrees wide."""
+    """The coarse tokens form `grid` from `corner`, each `token` degrees wide."""
+    by_day: Float[Tensor, "days tiles_n m"] | None
+    """gamma of the fine tokens of all tiles of a day against its coarse tokens; None switches the wind bias off."""
 
     @property
     def days(self) -> int:
         return self.corner.shape[0]
 
-    @cached_property
+    @property
     def upwind(self) -> Float[Tensor, "tiles n m"] | None:
-        """gamma of every fine token against every coarse token of its day."""
-        if self.wind is None:
-            return None
-        there = token_centres(self.corner, *self.grid, self.token)
-        wind = sample(self.wind, self.corner, self.step, self.places)
-        gamma = upwind(fold(self.places, self.days), there, fold(wind, self.days))
-        return unfold(gamma, self.places.shape[0])
+        """gamma tile by tile."""
+        return None if self.by_day is None else unfold(self.by_day, self.places.shape[0])
 
     def aligned(self, tokens: Float[Tensor, "b m width"]) -> Float[Tensor, "tiles n width"]:
         """Coarse tokens, of a day or of a tile, interpolated to the places of the fine ones."""
@@ -55,6 +49,20 @@ class Meeting:
     def of_tiles(self, tokens: Float[Tensor, "days m width"]) -> Float[Tensor, "tiles m width"]:
         """A copy of the day's tokens for each of its tiles."""
         return tokens.repeat_interleave(self.places.shape[0] // self.days, dim=0)
+
+
+def meet(
+    context: DayContext, position: Float[Tensor, "tiles 2"], tokens: tuple[int, int], settings: NetworkSettings
+) -> Meeting:
+    """Where tiles of `tokens` rows and columns of tokens, from their north-west `position`, lie on a day's grid."""
+    places = token_centres(position, *tokens, settings.fine.patch * FINE_STEP)
+    token = settings.coarse.patch * COARSE_STEP
+    gamma = None
+    if settings.wind_bias and settings.fusion in WITH_WIND_BIAS:
+        there = token_centres(context.corner, *context.grid, token)
+        wind = sample(context.wind, context.corner, COARSE_STEP, places)
+        gamma = upwind(fold(places, context.days), there, fold(wind, context.days))
+    return Meeting(places, context.corner, context.grid, token, gamma)
 
 
 class CrossAttention(nn.Module):
@@ -83,7 +91,9 @@ class CrossAttention(nn.Module):
         upwind: Float[Tensor, " b #n m"] | None,
     ) -> Float[Tensor, "b n width"]:
         query = heads_first(self.query(self.norm_query(tokens)), self.heads)
-        bias = None if upwind is None else self.beta[:, None, None] * upwind[:, None]
+        bias = None
+        if upwind is not None:
+            bias = self.beta.to(query.dtype)[:, None, None] * upwind.to(query.dtype)[:, None]
         tokens = tokens + self.out(attend(query, key, value, bias))
         return tokens + self.mlp(self.norm_mlp(tokens))
 
@@ -147,8 +157,7 @@ class Cross(_Projected):
         return self.cross.prepare(self.project(coarse))
 
     def forward(self, fine: Float[Tensor, "tiles n width"], memory: Memory, meeting: Meeting) -> Tensor:
-        upwind = None if meeting.upwind is None else fold(meeting.upwind, meeting.days)
-        return unfold(self.cross(fold(fine, meeting.days), memory, upwind), fine.shape[0])
+        return unfold(self.cross(fold(fine, meeting.days), memory, meeting.by_day), fine.shape[0])
 
 
 class Add(_Projected):
@@ -223,11 +232,11 @@ class Bidirectional(_Projected):
 
 
 def _downwind(meeting: Meeting) -> Float[Tensor, "tiles m n"] | None:
-    """+1 where a fine token lies upwind of a coarse one."""
+    """+1 where a fine token lies upwind of a coarse one, by the wind at the fine token."""
     return None if meeting.upwind is None else -meeting.upwind.transpose(1, 2)
 
 
-FUSIONS: Mapping[str, type[Fusion]] = {
+FUSIONS: Mapping[FusionName, type[Fusion]] = {
     "cross": Cross,
     "none": Fusion,
     "add": Add,
@@ -236,3 +245,5 @@ FUSIONS: Mapping[str, type[Fusion]] = {
     "coarse-queries-fine": CoarseQueriesFine,
     "bidirectional": Bidirectional,
 }
+WITH_WIND_BIAS: frozenset[FusionName] = frozenset({"cross", "concat", "coarse-queries-fine", "bidirectional"})
+"""Fusions by attention; the others have no logits to put a bias on."""

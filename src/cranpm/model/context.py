@@ -41,6 +41,17 @@ def check_channels(wanted: int, found: int) -> None:
         )
 
 
+def check_finite(**fields: Tensor) -> None:
+    """Refuse a day with missing values: nothing here may take them for calm air or level ground."""
+    for name, field in fields.items():
+        if not (field.is_meta or torch.compiler.is_compiling() or field.isfinite().all()):
+            raise CranpmError(
+                expected=f"finite numbers in {name}",
+                found=f"{int((~field.isfinite()).sum())} missing or infinite",
+                remedy="Complete the day, or fill the gaps where the product can be labelled for it.",
+            )
+
+
 def check_tiles(days: int, tiles: int) -> None:
     """Refuse tiles that cannot be shared out evenly among the days."""
     if tiles % days:
@@ -53,13 +64,12 @@ def check_tiles(days: int, tiles: int) -> None:
 
 def lead_index(lead: Int[Tensor, " tiles"], known: Sequence[int]) -> Int[Tensor, " tiles"]:
     """Place of each lead among those the network knows; others are refused."""
-    if lead.is_meta:  # where costs are counted without values
-        return torch.zeros_like(lead)
     hit = lead[:, None] == torch.tensor(known, device=lead.device)
-    if not hit.any(dim=1).all():
+    found = hit.any(dim=1)
+    if not (lead.is_meta or torch.compiler.is_compiling() or found.all()):
         raise CranpmError(
             expected=f"leads among {tuple(known)}",
             found=str(lead.tolist()),
             remedy="Ask for leads that the network was made for.",
         )
-    return hit.int().argmax(dim=1)
+    return torch.where(found, hit.int().argmax(dim=1), len(known))  # beyond the table: an error even when compiled

@@ -15,6 +15,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from cranpm.model.presets import AnySettings, Network, build
 
 Shape = tuple[int, ...]
+KEYS = "bridge keys and values"
+"""What a day costs beside its parts."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ def _forecast_cost(
     if keys:
         bridge = next(index for index, row in enumerate(rows) if row.stage == "tile")
         takes, gives = tuple(context.tokens.shape[1:]), tuple(context.memory[0].shape[1:])
-        rows.insert(bridge, PartCost("bridge keys and values", "day", 0, keys, takes, gives))
+        rows.insert(bridge, PartCost(KEYS, "day", 0, keys, takes, gives))
     rest = size(network) - sum(row.parameters for row in rows)
     rows.append(PartCost("embeddings", "tile", rest, 0.0, (), ()))
     held = (context.tokens, *context.memory, context.wind)

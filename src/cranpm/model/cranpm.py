@@ -7,12 +7,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from cranpm.grid import COARSE_STEP, FINE_STEP
-from cranpm.model.bridge import FUSIONS, Meeting
-from cranpm.model.context import DayContext, check_channels, check_tiles, lead_index
+from cranpm.model.bridge import FUSIONS, meet
+from cranpm.model.context import DayContext, check_channels, check_finite, check_tiles, lead_index
 from cranpm.model.decoder import Decoder
 from cranpm.model.encoder import Encoder
-from cranpm.model.places import token_centres
 from cranpm.model.settings import NetworkSettings
 from cranpm.scale import Scales
 
@@ -59,6 +57,7 @@ class CranPM(nn.Module):
         """
         settings = self.settings
         check_channels(2 * settings.channels, coarse.shape[1])
+        check_finite(coarse=coarse, wind=wind, elevation=elevation)
         if settings.fusion == "none":
             return DayContext(coarse.new_zeros(coarse.shape[0], 0, 0), (), wind, corner, (0, 0))
         tokens = self.coarse(self._normalise_coarse(coarse), elevation, wind=wind if settings.wind_scan else None)
@@ -103,14 +102,7 @@ class CranPM(nn.Module):
 
     def _fuse(self, tokens: Tensor, context: DayContext, position: Tensor) -> Tensor:
         rows, cols = tokens.shape[1:3]
-        meeting = Meeting(
-            places=token_centres(position, rows, cols, self.settings.fine.patch * FINE_STEP),
-            corner=context.corner,
-            wind=context.wind if self.settings.wind_bias else None,
-            step=COARSE_STEP,
-            grid=context.grid,
-            token=self.settings.coarse.patch * COARSE_STEP,
-        )
+        meeting = meet(context, position, (rows, cols), self.settings)
         return self.bridge(tokens.flatten(1, 2), context.memory, meeting).unflatten(1, (rows, cols))
 
     def _normalise_coarse(self, coarse: Tensor) -> Tensor:

@@ -25,12 +25,9 @@ class PatchEmbedding(nn.Linear):
 
 
 def pad(field: Float[Tensor, "*rest h w"], multiple: int) -> Float[Tensor, "*rest h2 w2"]:
-    """A field whose last two sides are multiples of `multiple`, grown to the south and east by zeros.
-
-    After normalisation 0 is the mean.
-    """
+    """A field whose last two sides are multiples of `multiple`: its south and east edges are repeated."""
     south, east = (-side % multiple for side in field.shape[-2:])
-    return functional.pad(field, (0, east, 0, south)) if south or east else field
+    return functional.pad(field, (0, east, 0, south), mode="replicate") if south or east else field
 
 
 def patch_mean(field: Float[Tensor, "*b h w"], patch: int) -> Float[Tensor, "*b rows cols"]:

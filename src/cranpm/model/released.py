@@ -6,22 +6,23 @@ Reproduced as it is. Do not train it.
 """
 
 import math
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import BaseModel, ConfigDict, model_validator
 from torch import Tensor, nn
 
 from cranpm.errors import CranpmError
 from cranpm.grid import COARSE_STEP, FINE_STEP
 from cranpm.model.attention import Block, SelfAttention
 from cranpm.model.bridge import CrossLayers
-from cranpm.model.context import DayContext, Memory, check_channels, check_tiles, lead_index
+from cranpm.model.context import DayContext, Memory, check_channels, check_finite, check_tiles, lead_index
 from cranpm.model.decoder import Doubling
 from cranpm.model.elevation import elevation_bias
 from cranpm.model.patches import PatchEmbedding, patch_mean, sine_cosine
 from cranpm.model.places import sample, token_centres
+from cranpm.model.settings import Positive
 from cranpm.model.wind import unit_wind
 from cranpm.scale import Scales
 
@@ -48,26 +49,45 @@ class ReleasedSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    era5_channels: PositiveInt = 70
-    global_img_size: tuple[PositiveInt, PositiveInt] = (168, 280)
-    global_patch_size: PositiveInt = 8
-    global_embed_dim: PositiveInt = 768
-    global_depth: PositiveInt = 8
-    global_num_heads: PositiveInt = 12
+    era5_channels: Positive = 70
+    global_img_size: tuple[Positive, Positive] = (168, 280)
+    global_patch_size: Positive = 8
+    global_embed_dim: Positive = 768
+    global_depth: Positive = 8
+    global_num_heads: Positive = 12
     local_channels: Literal[5] = 5
-    local_img_size: tuple[PositiveInt, PositiveInt] = (512, 512)
-    local_patch_size: PositiveInt = 16
-    local_embed_dim: PositiveInt = 512
-    local_depth: PositiveInt = 6
-    local_num_heads: PositiveInt = 8
-    cross_num_heads: PositiveInt = 8
-    cross_layers: PositiveInt = 2
+    local_img_size: tuple[Positive, Positive] = (512, 512)
+    local_patch_size: Literal[16] = 16
+    local_embed_dim: Positive = 512
+    local_depth: Positive = 6
+    local_num_heads: Positive = 8
+    cross_num_heads: Positive = 8
+    cross_layers: Positive = 2
     out_channels: Literal[1] = 1
-    mlp_ratio: Annotated[int, Field(gt=0)] = 4
+    mlp_ratio: Positive = 4
     drop_rate: float = 0.0
     drop_path: float = 0.0
-    global_region_h: PositiveInt = 7
-    global_region_w: PositiveInt = 7
+    global_region_h: Positive = 7
+    global_region_w: Positive = 7
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "ReleasedSettings":
+        for name, width, heads in (
+            ("global", self.global_embed_dim, self.global_num_heads),
+            ("local", self.local_embed_dim, self.local_num_heads),
+            ("cross", self.local_embed_dim, self.cross_num_heads),
+        ):
+            if width % heads or width % 4:
+                raise ValueError(f"{name} width {width} must be a multiple of 4 and of its {heads} heads")
+        for name, sides, patch in (
+            ("global", self.global_img_size, self.global_patch_size),
+            ("local", self.local_img_size, self.local_patch_size),
+        ):
+            if any(side % patch for side in sides):
+                raise ValueError(f"{name} image {sides} must be whole patches of {patch}")
+        if self.era5_channels % 2:
+            raise ValueError(f"{self.era5_channels} channels cannot be those of two days")
+        return self
 
     wind_bias: bool = True
     """Their forecaster passes no wind, which switches the bias off; their training passed it."""
@@ -224,6 +244,7 @@ class Released(nn.Module):
     ) -> DayContext:
         """The coarse branch, once a day and lead, on the centre of the grid; arguments as in `CranPM`."""
         check_channels(self.settings.era5_channels, coarse.shape[1])
+        check_finite(coarse=coarse, wind=wind, elevation=elevation)
         rows, cols = self._centre(coarse.shape[2], coarse.shape[3])
         coarse = (coarse[:, :, rows, cols] - self.coarse_mean) / self.coarse_spread
         elevation = (elevation[:, rows, cols] - ELEVATION_M[0]) / ELEVATION_M[1]
@@ -271,7 +292,8 @@ class Released(nn.Module):
         day = torch.arange(fine.shape[0], device=fine.device) // (fine.shape[0] // context.days)
         chosen = day * len(LEADS) + lead_index(lead, LEADS)
         memory = tuple(part[chosen] for part in context.memory)
-        normal = torch.nan_to_num((fine - self.fine_mean) / self.fine_spread, nan=0.0)
+        normal = (fine - self.fine_mean) / self.fine_spread
+        normal[:, [0, 4]] = torch.nan_to_num(normal[:, [0, 4]], nan=0.0)
         align = self._alignment(context, position) if self.settings.wind_bias else None
         change = self.change(normal, normal[:, 1], memory, align)
         return fine[:, 0] + change.float() * self.scales.pm25_spread

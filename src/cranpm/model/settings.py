@@ -6,8 +6,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from cranpm.days import LEADS
 
-Fusion = Literal["cross", "none", "add", "film", "concat", "coarse-queries-fine", "bidirectional"]
-Positive = Annotated[int, Field(gt=0)]
+FusionName = Literal["cross", "none", "add", "film", "concat", "coarse-queries-fine", "bidirectional"]
+Positive = Annotated[int, Field(gt=0, le=16384)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
@@ -62,7 +62,7 @@ class NetworkSettings(_Frozen):
     dropout: Share = 0.1
     """On the tokens that enter a branch."""
 
-    fusion: Fusion = "cross"
+    fusion: FusionName = "cross"
     """How coarse tokens reach fine ones; `cross` is the paper's."""
     elevation_bias: bool = True
     wind_scan: bool = True

@@ -5,7 +5,7 @@ u is eastward and v northward, in m/s; rows run north to south, columns west to 
 
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import torch
 from jaxtyping import Float, Int
@@ -20,22 +20,22 @@ CALM_MS = 0.1
 
 
 @cache
-def scan_orders(window: int) -> Int[Tensor, "17 n"]:
-    """For each sector the tokens of a window x window group from upwind to downwind; the last row is for calm air.
+def scan_orders(window: int) -> tuple[tuple[int, ...], ...]:
+    """For each sector the tokens of a window x window group from upwind to downwind; the last is for calm air.
 
     Sector k blows toward the angle k x 22.5 degrees, counted from east to north. The order is by the projection of
     the token centres on that direction; ties by the crosswind coordinate.
     """
-    row, col = torch.meshgrid(torch.arange(window), torch.arange(window), indexing="ij")
-    east, north = col.flatten().double(), -row.flatten().double()
-    orders = []
-    for sector in range(SECTORS):
+    tokens = range(window * window)
+
+    def upwind_first(sector: int, token: int) -> tuple[float, float]:
         angle = sector * 2 * math.pi / SECTORS
-        along = (east * math.cos(angle) + north * math.sin(angle)).mul(1e6).round()  # equal but for rounding is a tie
-        across = north * math.cos(angle) - east * math.sin(angle)
-        by_across = across.argsort(stable=True)
-        orders.append(by_across[along[by_across].argsort(stable=True)])
-    return torch.stack([*orders, torch.arange(window * window)])
+        east, north = token % window, -(token // window)
+        along = east * math.cos(angle) + north * math.sin(angle)
+        return round(along, 6), north * math.cos(angle) - east * math.sin(angle)
+
+    orders = (tuple(sorted(tokens, key=partial(upwind_first, sector))) for sector in range(SECTORS))
+    return (*orders, tuple(tokens))
 
 
 def sector(wind: Float[Tensor, "*b 2"]) -> Int[Tensor, "*b"]:
@@ -57,7 +57,7 @@ class WindScan:
         """The scan by the mean wind of each group; `patch` is the side of a token in cells of the wind field."""
         mean = functional.avg_pool2d(wind, patch * window, ceil_mode=True, count_include_pad=False)
         groups = mean.permute(0, 2, 3, 1).flatten(0, 2)
-        return cls(scan_orders(window).to(wind.device)[sector(groups)], window)
+        return cls(torch.tensor(scan_orders(window), device=wind.device)[sector(groups)], window)
 
     def scan(self, grid: Tensor) -> Tensor:
         """(b, rows, cols, ...) with each group's tokens from upwind to downwind, in raster order."""

@@ -24,7 +24,7 @@ def read_config(data: bytes) -> dict[str, Any]:
     """The authors' configuration from JSON."""
     try:
         config = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CranpmError(expected=f"JSON in {CONFIG}", found=str(error), remedy="Fetch the folder again.") from None
     return config if isinstance(config, dict) else {}
 
@@ -86,7 +86,7 @@ _NAMES = (
 
 
 def our_tensors(theirs: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The authors' tensors under our names and in our shapes, as float32; values are not touched."""
+    """The authors' tensors under our names and in our shapes."""
     ours = {}
     for name, tensor in theirs.items():
         for pattern, replacement in _NAMES:
@@ -95,5 +95,5 @@ def our_tensors(theirs: Mapping[str, Tensor]) -> dict[str, Tensor]:
             tensor = tensor.flatten(1)  # an older release kept it as a convolution
         elif name.endswith(".beta"):
             tensor = tensor.flatten()
-        ours[name] = tensor.float()
+        ours[name] = tensor
     return ours

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from cranpm import __version__
 from cranpm.channels import COARSE
@@ -52,6 +52,17 @@ class Card(BaseModel):
     software: str = f"cranpm {__version__}"
     about: str = ""
     """What a reader of the model card must know: recipe, scores, limits."""
+
+    @model_validator(mode="after")
+    def _agrees(self) -> "Card":
+        settings = self.network.settings
+        if self.leads != settings.leads or len(self.channels) != settings.channels:
+            raise ValueError("leads and channels must be those of the network")
+        if len(self.scales.mean) != settings.channels:
+            raise ValueError("scales must be those of the network's channels")
+        if (self.coarse_step, self.fine_step) != (COARSE_STEP, FINE_STEP):
+            raise ValueError(f"this version knows grids of {COARSE_STEP} and {FINE_STEP} degrees")
+        return self
 
     def check(self, channels: Sequence[str], coarse: Grid, fine: Grid, leads: Sequence[int]) -> None:
         """Refuse data that these weights were not made for: other channels, grid steps, half-cell shifts, leads."""

@@ -15,7 +15,7 @@ MINUTES = 15
 
 def import_weights(source: Path, out: Path) -> Weights:
     """Turn a Lightning checkpoint, or the authors' folder, into a sealed folder `out`; the pickle is opened in a
-    process that can neither reach the network nor open files."""
+    process that can do nothing but compute."""
     weights = load_weights(source) if source.is_dir() else _from_checkpoint(source)
     save_weights(out, weights.network, weights.card)
     return load_weights(out)
@@ -37,7 +37,9 @@ def _unpickle(source: Path, tensors: Path, config: Path) -> None:
     """Run the confined process; what it prints on failure is the reason."""
     command = [sys.executable, "-I", "-m", "cranpm.weights.unpickle", str(source), str(tensors), str(config)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60 * MINUTES, env={}, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60 * MINUTES, env={}, check=False
+        )
         failed, lines = done.returncode != 0, done.stderr.strip().splitlines()
     except subprocess.TimeoutExpired:
         failed, lines = True, [f"nothing after {MINUTES} minutes"]

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
 from pydantic import ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load, save
@@ -41,19 +42,25 @@ def save_weights(folder: Path, network: Network, card: Card) -> None:
     settings = json.dumps(card.model_dump(mode="json"), indent=1, allow_nan=False) + "\n"
     files = {TENSORS: save(tensors), SETTINGS: settings.encode(), README: readme(card, network).encode()}
     sums = "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in files.items())
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _write_beside_and_rename(folder, files | {SUMS: sums.encode()})
+    except OSError as error:
+        found = error.strerror or str(error)
+        raise CranpmError(
+            expected=f"a place to write {folder}", found=found, remedy="Free space or name another place."
+        ) from None
+
+
+def _write_beside_and_rename(folder: Path, files: Mapping[str, bytes]) -> None:
     beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
         beside.chmod(0o755)
-        for name, data in (*files.items(), (SUMS, sums.encode())):
+        for name, data in files.items():
             (beside / name).write_bytes(data)
         beside.rename(folder)
-    except OSError as error:
-        shutil.rmtree(beside, ignore_errors=True)
-        found = error.strerror or str(error)
-        raise CranpmError(
-            expected=f"room to write {folder}", found=found, remedy="Free space or name another place."
-        ) from None
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)  # gone already where all went well
 
 
 def load_weights(folder: Path | str) -> Weights:
@@ -98,22 +105,24 @@ def _load_ours(folder: Path) -> Weights:
             found=f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}",
             remedy="Use the version of cranpm that wrote it.",
         ) from None
-    network = build(card.network.settings, card.scales)
-    fill(network, parse_tensors(files[TENSORS], folder))
-    return Weights(network.eval(), card, hashlib.sha256(sums).hexdigest())
+    network = _network(card, parse_tensors(files[TENSORS], folder))
+    return Weights(network, card, hashlib.sha256(sums).hexdigest())
 
 
 def from_authors(tensors: Mapping[str, Tensor], config: Mapping[str, object]) -> Weights:
     """The released network with the authors' tensors; its checksum is of the tensors as they came."""
     card = authors.card(config)
-    network = build(card.network.settings, card.scales)
-    fill(network, authors.our_tensors(tensors))
-    return Weights(network.eval(), card, hashlib.sha256(save(dict(tensors))).hexdigest())
+    network = _network(card, authors.our_tensors(tensors))
+    return Weights(network, card, hashlib.sha256(save(dict(tensors))).hexdigest())
 
 
-def fill(network: Network, tensors: Mapping[str, Tensor]) -> None:
-    """Put tensors into a network: exactly its names and shapes, finite values."""
-    own = network.state_dict()
+def _network(card: Card, tensors: Mapping[str, Tensor]) -> Network:
+    """A network with these tensors: exactly its names and shapes, floating-point, finite.
+
+    Compared on the meta device first, so that false sizes in the settings cost no memory.
+    """
+    with torch.device("meta"):
+        own = build(card.network.settings, card.scales).state_dict()
     for problem, names in (("missing", own.keys() - tensors.keys()), ("unknown", tensors.keys() - own.keys())):
         if names:
             shown = ", ".join(sorted(names)[:3])
@@ -121,9 +130,13 @@ def fill(network: Network, tensors: Mapping[str, Tensor]) -> None:
     for name, tensor in tensors.items():
         if tensor.shape != own[name].shape:
             _misfit(f"{name} of shape {tuple(own[name].shape)}", str(tuple(tensor.shape)))
+        if not tensor.is_floating_point():
+            _misfit(f"floating-point numbers in {name}", str(tensor.dtype))
         if not tensor.isfinite().all():
             _misfit(f"finite numbers in {name}", "NaN or infinity")
+    network = build(card.network.settings, card.scales)
     network.load_state_dict(dict(tensors))
+    return network.eval()
 
 
 def _misfit(expected: str, found: str) -> None:

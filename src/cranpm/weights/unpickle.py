@@ -1,14 +1,12 @@
 """The one place that opens a pickle, run as a process of its own: `python -m cranpm.weights.unpickle`.
 
-It reads the checkpoint into memory, opens its two outputs, and then gives up the right to open anything more (no
-file, no socket), to start a process and to take more memory or time than the checkpoint warrants. Only then does it
-unpickle, and `weights_only=True` admits tensors and plain containers alone.
+It reads the checkpoint into memory, opens its two outputs and confines itself. Only then does it unpickle, and
+`weights_only=True` admits tensors and plain containers alone.
 """
 
 import io
 import json
 import re
-import resource
 import sys
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,22 +14,7 @@ from typing import Any, BinaryIO
 import safetensors.torch
 import torch
 
-GIGABYTE = 2**30
-SECONDS = 600
-
-
-def confine(checkpoint_bytes: int) -> None:
-    """Give up files, sockets and processes; limit memory and time."""
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    room = pages * resource.getpagesize() + 4 * checkpoint_bytes + GIGABYTE
-    for kind, limit in (
-        (resource.RLIMIT_AS, room),
-        (resource.RLIMIT_CPU, SECONDS),
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_NPROC, 0),
-        (resource.RLIMIT_NOFILE, 0),
-    ):
-        resource.setrlimit(kind, (limit, limit))
+from cranpm.weights.confine import confine
 
 
 def warm_up() -> None:
@@ -66,8 +49,8 @@ def main(source: str, tensors: str, config: str) -> None:
     data = Path(source).read_bytes()
     warm_up()
     with open(tensors, "wb") as tensors_out, open(config, "wb") as config_out:
-        confine(len(data))
         try:
+            confine(len(data))
             convert(data, tensors_out, config_out)
         except Exception as error:
             print(reason(error), file=sys.stderr)
