@@ -136,6 +136,7 @@ def test_bench_prints_a_table(monkeypatch, capsys):
 
 
 def test_the_networks_bench_prints_parts_and_memory(monkeypatch, capsys):
+    monkeypatch.setattr("cranpm.bench.network.SIDES", (256,))
     assert run_main(monkeypatch, "bench", "model", "--preset", "tiny", "--batch", 1, "--precision", "fp32") == 0
     table = capsys.readouterr().out
     assert "GEMM peak" in table

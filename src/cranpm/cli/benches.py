@@ -2,13 +2,16 @@
 
 import json
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
 from cranpm.cli.console import AsJson, Overrides, err, out
 from cranpm.cli.network import Preset, chosen
+
+if TYPE_CHECKING:
+    from cranpm.bench.network import NetworkBench, Precision
 
 app = typer.Typer(help="Measure speed on this machine, beside what the machine can do at best.", no_args_is_help=True)
 
@@ -75,28 +78,28 @@ def model(
         print(f"left out: {result.left_out}")
 
 
-def _speed_table(preset: str, precision: Any, result: Any) -> Table:
-    """Parts down, batches across."""
+def _speed_table(preset: str, precision: "Precision", result: "NetworkBench") -> Table:
+    """One section for each batch: the parts of a day, the parts of its tiles, the memory they took."""
     best = result.best(precision)
     table = Table(
         title=f"{preset}, {precision}: GEMM peak {result.peak_gflops[precision]:.0f} GFLOP/s",
         caption=f"tile path at its best batch, {best.batch}: {100 * best.share:.0f} % of the GEMM peak, "
         f"{best.milliseconds / best.batch:.0f} ms a tile",
     )
-    speeds = {(s.batch, s.stage, s.part): s for s in result.speeds if s.precision == precision}
-    batches = sorted({batch for batch, _, _ in speeds})
-    table.add_column("part")
-    for batch in batches:
-        table.add_column(f"{batch} tile{'s' if batch > 1 else ''}\nms · GFLOP/s · share", justify="right")
-    for stage in ("day", "tile"):
-        parts = [part for batch, s, part in speeds if s == stage and batch == batches[0]]
-        for part in parts:
-            cells = (speeds[batch, stage, part] for batch in batches)
-            style = "bold" if part == "total" else None
-            label = {"day": "a day, total", "tile": "tiles, total"}[stage] if part == "total" else part
-            table.add_row(
-                label, *(f"{s.milliseconds:.0f} · {s.gflops:.0f} · {100 * s.share:.0f} %" for s in cells), style=style
-            )
-        table.add_section()
-    table.add_row("peak resident memory, GB", *(f"{result.memory_gb[precision, batch]:.2f}" for batch in batches))
+    for column in ("tiles", "part", "ms", "GFLOP/s", "share of peak"):
+        table.add_column(column, justify="left" if column == "part" else "right", no_wrap=True)
+    labels = {("day", "total"): "a day, in all", ("tile", "total"): "tiles, in all"}
+    for batch in sorted({speed.batch for speed in result.speeds}):
+        for stage in ("day", "tile"):
+            for speed in result.speeds:
+                if (speed.precision, speed.batch, speed.stage) == (precision, batch, stage):
+                    table.add_row(
+                        str(batch),
+                        labels.get((stage, speed.part), speed.part),
+                        f"{speed.milliseconds:.0f}",
+                        f"{speed.gflops:.0f}",
+                        f"{100 * speed.share:.0f} %",
+                        style="bold" if speed.part == "total" else None,
+                    )
+        table.add_row(str(batch), f"peak resident memory {result.memory_gb[precision, batch]:.2f} GB", end_section=True)
     return table
