@@ -345,7 +345,7 @@ def test_a_configuration_that_lies_about_sizes_costs_no_memory(tmp_path):
     save_file(their_tensors(released()), tmp_path / "model.safetensors")
     (tmp_path / "config.json").write_text(json.dumps({"model": sizes}))
     before = peak_memory()
-    with pytest.raises(CranpmError, match=r"of shape .*16384"):
+    with pytest.raises(CranpmError, match="belong to another network"):
         load_weights(tmp_path)
     assert peak_memory() < before + 0.5
     (tmp_path / "config.json").write_text("[" * 200_000)
