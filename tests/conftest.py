@@ -30,3 +30,12 @@ def archive_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def archive(archive_path: Path) -> Archive:
     return Archive(str(archive_path))
+
+
+@pytest.fixture(scope="session")
+def month(tmp_path_factory: pytest.TempPathFactory) -> Archive:
+    """January 2021 and three more days, for training. Treat as read-only."""
+    path = tmp_path_factory.mktemp("month") / "archive"
+    settings = SimulationSettings(first_day=date(2021, 1, 1), spin_up_days=2)
+    simulate_archive(str(path), SMALL, DayRange(date(2021, 1, 1), date(2021, 2, 3)), settings)
+    return Archive(str(path))

@@ -21,10 +21,14 @@ ORDER = (
     "store",
     "scale",
     "model",
+    "weights",
     "baselines",
+    "loss",
+    "inputs",
+    "samples",
+    "train",
     "realism",
     "fill",
-    "weights",
     "figures",
     "forecast",
     "bench",
@@ -36,10 +40,11 @@ INNER = {
     "simulate": "geography waves weather transport emissions air downscale observe world __init__",
     "model": "context settings patches attention places swin elevation wind encoder bridge decoder cranpm released "
     "presets cost __init__",
-    "weights": "card authors readme folder confine unpickle checkpoint __init__",
+    "weights": "card authors readme sealed folder confine unpickle checkpoint __init__",
     "bench": "machine archive network __init__",
-    "cli": "console archive forecasting network benches __init__",
-    "baselines": "persistence __init__",
+    "cli": "console archive training forecasting network benches __init__",
+    "baselines": "persistence damped __init__",
+    "train": "settings optimise state validate record loop __init__",
 }
 """Order inside the rooms that are folders."""
 FILES = sorted(SOURCE.rglob("*.py"))

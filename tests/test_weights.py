@@ -23,7 +23,7 @@ from cranpm.model import CranPM, build, preset
 from cranpm.scale import Scales
 from cranpm.weights import Card, Weights, card_for, import_weights, load_weights, save_weights
 from cranpm.weights.confine import confine
-from cranpm.weights.folder import SUMS
+from cranpm.weights.sealed import SUMS
 
 ALPS = DOMAINS["alps"]
 

@@ -1,11 +1,14 @@
 """Means and spreads that bring fields to the size of 1 inside the network."""
 
+from collections.abc import Iterable
 from typing import Self
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, FiniteFloat, model_validator
 
 from cranpm.channels import COARSE
 from cranpm.errors import CranpmError
+from cranpm.grid import Array
 
 
 class Scales(BaseModel):
@@ -34,6 +37,29 @@ class Scales(BaseModel):
                 found=f"scales of {len(self.mean)}",
                 remedy="Use the scales that were fitted on the same channels.",
             )
+
+
+def fit_scales(fields: Iterable[Array]) -> Scales:
+    """Mean and spread of every channel over the coarse fields of days, in one pass; give training days only."""
+    count, total, square = 0, np.zeros(len(COARSE)), np.zeros(len(COARSE))
+    centre = np.array([channel.mean for channel in COARSE])[:, None, None]
+    for values in fields:
+        field = values.astype(np.float64) - centre  # near 0, so that squares keep their digits
+        count += field[0].size
+        total += field.sum(axis=(1, 2))
+        square += (field**2).sum(axis=(1, 2))
+    if not count:
+        raise CranpmError(expected="training days to fit scales on", found="none", remedy="Widen the training range.")
+    mean = total / count
+    spread = np.sqrt(np.maximum(square / count - mean**2, 0))
+    flat = [channel.name for channel, value in zip(COARSE, spread, strict=True) if not value > 1e-6 * channel.spread]
+    if flat:
+        raise CranpmError(
+            expected="channels that vary over the training days",
+            found=f"no variation in {', '.join(flat)}",
+            remedy="Check the archive: a constant channel is a missing one.",
+        )
+    return Scales(mean=tuple((mean + centre[:, 0, 0]).tolist()), spread=tuple(spread.tolist()))
 
 
 def typical_scales() -> Scales:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from cranpm import __version__
-from cranpm.cli import archive, benches, forecasting, network
+from cranpm.cli import archive, benches, forecasting, network, training
 from cranpm.cli.console import err, printable
 from cranpm.errors import CranpmError
 
@@ -22,6 +22,7 @@ app.command()(archive.simulate)
 app.command()(archive.info)
 app.command("map")(archive.draw_map)
 app.command()(forecasting.forecast)
+app.command()(training.train)
 app.add_typer(network.model_app, name="model")
 app.add_typer(network.weights_app, name="weights")
 app.add_typer(benches.app, name="bench")

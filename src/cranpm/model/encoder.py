@@ -3,6 +3,7 @@
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from cranpm.model.attention import Block
 from cranpm.model.elevation import ElevationAttention
@@ -36,6 +37,8 @@ class Encoder(nn.Module):
             for index, attention in enumerate(attentions)
         )
         self.norm = nn.LayerNorm(branch.width)
+        self.recompute = False
+        """In training, compute blocks again for their gradients instead of keeping their activations."""
 
     def forward(
         self,
@@ -54,6 +57,11 @@ class Encoder(nn.Module):
         scan = None if wind is None else WindScan.along(wind, self.patch, self.window)
         return self._mix(self.dropout(tokens), elevation_m, scan)
 
+    def _run(self, block: nn.Module, *arguments: Tensor | None) -> Tensor:
+        if self.recompute and torch.is_grad_enabled():
+            return checkpoint(block, *arguments, use_reentrant=False)
+        return block(*arguments)
+
     def _mix(self, tokens: Tensor, elevation_m: Tensor, scan: WindScan | None) -> Tensor:
         rows, cols = tokens.shape[1:3]
         tokens = pad(tokens.permute(0, 3, 1, 2), self.window).permute(0, 2, 3, 1)
@@ -66,8 +74,8 @@ class Encoder(nn.Module):
             tokens, elevation_m = scan.scan(tokens), scan.scan(elevation_m)
             valid = valid if valid is None else scan.scan(valid)
         first, *others = self.blocks
-        tokens = first(tokens, elevation_m, valid)
+        tokens = self._run(first, tokens, elevation_m, valid)
         for block in others:
-            tokens = block(tokens, valid)
+            tokens = self._run(block, tokens, valid)
         tokens = tokens if scan is None else scan.unscan(tokens)
         return self.norm(tokens[:, :rows, :cols])

@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +17,9 @@ from cranpm.model import Network, build
 from cranpm.weights import authors
 from cranpm.weights.card import Card
 from cranpm.weights.readme import readme
+from cranpm.weights.sealed import read_file, read_sealed, write_sealed
 
-TENSORS, SETTINGS, README, SUMS = "model.safetensors", "settings.json", "README.md", "SHA256SUMS"
+TENSORS, SETTINGS, README = "model.safetensors", "settings.json", "README.md"
 
 
 @dataclass(frozen=True)
@@ -34,33 +33,10 @@ class Weights:
 
 def save_weights(folder: Path, network: Network, card: Card) -> None:
     """Write a folder of weights; it appears whole or not at all, and an existing one is never replaced."""
-    if folder.exists():
-        raise CranpmError(
-            expected=f"no folder {folder} yet", found="one that exists", remedy="Name another, or remove it first."
-        )
     tensors = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
     settings = json.dumps(card.model_dump(mode="json"), indent=1, allow_nan=False) + "\n"
     files = {TENSORS: save(tensors), SETTINGS: settings.encode(), README: readme(card, network).encode()}
-    sums = "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in files.items())
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        _write_beside_and_rename(folder, files | {SUMS: sums.encode()})
-    except OSError as error:
-        found = error.strerror or str(error)
-        raise CranpmError(
-            expected=f"a place to write {folder}", found=found, remedy="Free space or name another place."
-        ) from None
-
-
-def _write_beside_and_rename(folder: Path, files: Mapping[str, bytes]) -> None:
-    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
-        beside.chmod(0o755)
-        for name, data in files.items():
-            (beside / name).write_bytes(data)
-        beside.rename(folder)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)  # gone already where all went well
+    write_sealed(folder, files)
 
 
 def load_weights(folder: Path | str) -> Weights:
@@ -76,8 +52,8 @@ def load_weights(folder: Path | str) -> Weights:
     if (folder / SETTINGS).is_file():
         return _load_ours(folder)
     if (folder / authors.CONFIG).is_file():
-        tensors = parse_tensors(_read(folder, TENSORS), folder)
-        return from_authors(tensors, authors.read_config(_read(folder, authors.CONFIG)))
+        tensors = parse_tensors(read_file(folder, TENSORS), folder)
+        return from_authors(tensors, authors.read_config(read_file(folder, authors.CONFIG)))
     raise CranpmError(
         expected=f"{SETTINGS} (or the authors' {authors.CONFIG}) in {folder}",
         found="neither" if folder.is_dir() else "no such folder",
@@ -86,16 +62,7 @@ def load_weights(folder: Path | str) -> Weights:
 
 
 def _load_ours(folder: Path) -> Weights:
-    sums = _read(folder, SUMS)
-    files = {name: _read(folder, name) for name in (TENSORS, SETTINGS, README)}
-    stated = dict(line.split("  ", 1)[::-1] for line in sums.decode(errors="replace").splitlines() if "  " in line)
-    for name, data in files.items():
-        if stated.get(name) != hashlib.sha256(data).hexdigest():
-            raise CranpmError(
-                expected=f"{name} with the checksum that {SUMS} states",
-                found="another",
-                remedy=f"{folder} was changed or damaged: fetch or write it again.",
-            )
+    files, sha256 = read_sealed(folder, (TENSORS, SETTINGS, README))
     try:
         card = Card.model_validate_json(files[SETTINGS])
     except ValidationError as error:
@@ -106,7 +73,7 @@ def _load_ours(folder: Path) -> Weights:
             remedy="Use the version of cranpm that wrote it.",
         ) from None
     network = _network(card, parse_tensors(files[TENSORS], folder))
-    return Weights(network, card, hashlib.sha256(sums).hexdigest())
+    return Weights(network, card, sha256)
 
 
 def from_authors(tensors: Mapping[str, Tensor], config: Mapping[str, object]) -> Weights:
@@ -150,14 +117,4 @@ def parse_tensors(data: bytes, folder: Path) -> dict[str, Tensor]:
     except SafetensorError as error:
         raise CranpmError(
             expected=f"safetensors in {folder / TENSORS}", found=str(error), remedy="Fetch or write it again."
-        ) from None
-
-
-def _read(folder: Path, name: str) -> bytes:
-    try:
-        return (folder / name).read_bytes()
-    except OSError as error:
-        found = error.strerror or str(error)
-        raise CranpmError(
-            expected=f"{name} in {folder}", found=found, remedy="Fetch or write the folder again."
         ) from None

@@ -1,0 +1,223 @@
+"""What training sees: days, and tiles of each day, drawn so that the same seed gives the same batch for ever.
+
+A batch is D days with K tiles each, so the coarse branch runs once a day. Which days make up batch i of an epoch
+depends on seed and epoch alone; which tiles and leads of a day, on seed, epoch, batch and place in the batch. Several
+processes share a batch by days, and together see what one process would see.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import date, timedelta
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from torch import Tensor
+from torch.utils.data import Dataset, Sampler
+
+from cranpm.channels import INDEX
+from cranpm.errors import CranpmError
+from cranpm.grid import Array
+from cranpm.inputs import Inputs, days_together
+from cranpm.store import Archive, Window
+
+Share = Annotated[float, Field(ge=0, le=1)]
+CORNER_STEP = 64
+"""Tiles begin at multiples of this many pixels, or end at the far edge."""
+LEAST_LAND = 0.05
+CAMS_PM25 = INDEX["cams_pm25"]
+
+
+class SampleSettings(BaseModel):
+    """How batches are drawn."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    days: PositiveInt = 2
+    """Days in a batch, over all processes."""
+    tiles: PositiveInt = 4
+    """Tiles of each day."""
+    size: PositiveInt = 512
+    """Side of a tile in pixels."""
+    hotspot_ratio: Share = 0.5
+    """Share of tiles drawn in proportion to the day's PM2.5; the others are drawn evenly over land."""
+    held_out_stations: Share = 0.2
+    """Share of stations that the loss never sees."""
+    seed: int = 0
+    cache_gb: float = 2.0
+    """Memory for days of PM2.5, packed; on domains that fit, the archive is read once."""
+
+
+@dataclass(frozen=True)
+class TileBatch:
+    """Days and tiles for the network, targets and stations (row, column, PM2.5) for the loss."""
+
+    coarse: Tensor
+    wind: Tensor
+    elevation: Tensor
+    corner: Tensor
+    fine: Tensor
+    position: Tensor
+    lead: Tensor
+    target: Tensor
+    stations: Tensor
+    names: tuple[str, ...]
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """Arguments of the network's `forward`."""
+        return self.coarse, self.wind, self.elevation, self.corner, self.fine, self.position, self.lead
+
+    def to(self, device: torch.device) -> "TileBatch":
+        tensors = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "names"}
+        return replace(self, **{name: tensor.to(device) for name, tensor in tensors.items()})
+
+
+def land_corners(land: Array, size: int) -> tuple[Array, Array]:
+    """North-west corners of the tiles that hold land, and the share of land in each."""
+    if size > min(land.shape):
+        raise CranpmError(
+            expected=f"tiles no larger than the domain, {land.shape[0]} x {land.shape[1]} pixels",
+            found=f"{size} x {size}",
+            remedy="Set samples.size to less.",
+        )
+    rows, cols = (sorted({*range(0, length - size + 1, CORNER_STEP), length - size}) for length in land.shape)
+    sums = np.pad(land.astype(np.int64).cumsum(0).cumsum(1), ((1, 0), (1, 0)))
+    row, col = (axis.ravel() for axis in np.meshgrid(rows, cols, indexing="ij"))
+    held = sums[row + size, col + size] - sums[row, col + size] - sums[row + size, col] + sums[row, col]
+    share = held / size**2
+    kept = share >= LEAST_LAND
+    if not kept.any():
+        raise CranpmError(expected="a domain with land", found="none", remedy="Choose a domain that has some.")
+    return np.stack([row, col], axis=1)[kept], share[kept]
+
+
+def held_out(count: int, share: float, seed: int) -> Array:
+    """Which of `count` stations are kept from the loss."""
+    order = np.random.default_rng([seed, 7]).permutation(count)
+    return order < round(share * count)
+
+
+class Batches(Dataset[TileBatch]):
+    """Batches of an archive by (epoch, number); one process of several gets its days of each."""
+
+    def __init__(
+        self,
+        archive: Archive,
+        days: Sequence[date],
+        leads: Sequence[int],
+        settings: SampleSettings,
+        rank: int = 0,
+        processes: int = 1,
+    ):
+        if settings.days % processes:
+            raise CranpmError(
+                expected=f"samples.days that {processes} processes can share evenly",
+                found=str(settings.days),
+                remedy="Choose a multiple of the number of processes.",
+            )
+        if len(days) < settings.days:
+            raise CranpmError(
+                expected=f"at least {settings.days} usable training days (one batch)",
+                found=str(len(days)),
+                remedy="Widen the training range, or simulate or ingest more days.",
+            )
+        self.archive, self.days, self.leads, self.settings = archive, list(days), tuple(leads), settings
+        self.rank, self.processes = rank, processes
+        self._inputs: Inputs | None = None
+
+    def __len__(self) -> int:
+        return len(self.days) // self.settings.days
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Workers open the archive's days for themselves."""
+        return self.__dict__ | {"_inputs": None}
+
+    def __getitem__(self, place: tuple[int, int]) -> TileBatch:
+        epoch, number = place
+        if self._inputs is None:
+            self._inputs = Inputs(self.archive, self.settings.cache_gb)
+            self._corners, self._land = land_corners(self.archive.land(), self.settings.size)
+            stations = self.archive.stations
+            self._row, self._col = self.archive.domain.fine.row_col(stations.lat, stations.lon)
+            self._hidden = held_out(len(stations), self.settings.held_out_stations, self.settings.seed)
+        order = np.random.default_rng([self.settings.seed, 1, epoch]).permutation(len(self.days))
+        slots = range(self.rank, self.settings.days, self.processes)
+        chosen = [(slot, self.days[order[number * self.settings.days + slot]]) for slot in slots]
+        parts = [
+            self._day(day, np.random.default_rng([self.settings.seed, 2, epoch, number, slot])) for slot, day in chosen
+        ]
+        tiles = [tile for _, of_day in parts for tile in of_day]
+        fine, position, lead, target, readings, names = zip(*tiles, strict=True)
+        coarse, wind, elevation, corner = days_together([day for day, _ in parts])
+        return TileBatch(
+            coarse=coarse,
+            wind=wind,
+            elevation=elevation,
+            corner=corner,
+            fine=torch.stack(fine),
+            position=torch.stack(position),
+            lead=torch.tensor(lead),
+            target=torch.stack(target),
+            stations=_padded(readings),
+            names=names,
+        )
+
+    def _day(self, day: date, random: np.random.Generator) -> tuple[Any, list[Any]]:
+        assert self._inputs is not None
+        inputs = self._inputs.day(day)
+        hotspots = round(self.settings.hotspot_ratio * self.settings.tiles)
+        weight = self._land * self._tile_means(inputs[0][0, CAMS_PM25].numpy())
+        picks = [
+            *random.choice(len(weight), hotspots, p=weight / weight.sum()),
+            *random.choice(len(weight), self.settings.tiles - hotspots, p=self._land / self._land.sum()),
+        ]
+        leads = random.choice(self.leads, self.settings.tiles)
+        return inputs, [
+            self._tile(day, self._corners[pick], int(lead)) for pick, lead in zip(picks, leads, strict=True)
+        ]
+
+    def _tile_means(self, field: Array) -> Array:
+        """Mean of a coarse field over each candidate tile, by its cells' sums."""
+        domain = self.archive.domain
+        ratio = domain.coarse.step / domain.fine.step
+        sums = np.pad(field.astype(np.float64).cumsum(0).cumsum(1), ((1, 0), (1, 0)))
+        low = (self._corners / ratio).astype(int)
+        high = np.minimum(-(-(self._corners + self.settings.size) // ratio).astype(int), field.shape)
+        total = sums[high[:, 0], high[:, 1]] - sums[low[:, 0], high[:, 1]] - sums[high[:, 0], low[:, 1]]
+        return (total + sums[low[:, 0], low[:, 1]]) / (high - low).prod(axis=1)
+
+    def _tile(self, day: date, corner: Array, lead: int) -> tuple[Any, ...]:
+        assert self._inputs is not None
+        row, col = (int(edge) for edge in corner)
+        size, valid = self.settings.size, day + timedelta(days=lead)
+        window: Window = (slice(row, row + size), slice(col, col + size))
+        fine, position = self._inputs.tile(day, window)
+        target = torch.from_numpy(self._inputs.pm25(valid, window))
+        target[fine[0].isnan()] = torch.nan  # where today is missing there is no forecast to judge
+        inside = (self._row >= row) & (self._row <= row + size - 1) & (self._col >= col) & (self._col <= col + size - 1)
+        inside &= ~self._hidden
+        values = self._inputs.stations_pm25(valid)[inside]
+        stations = np.stack([self._row[inside] - row, self._col[inside] - col, values], axis=1)
+        name = f"{day} T+{lead} rows {row}.. columns {col}.."
+        return fine, position, lead, target, torch.from_numpy(stations.astype(np.float32)), name
+
+
+def _padded(stations: Sequence[Tensor]) -> Tensor:
+    """Lists of stations of different length as one tensor; NaN where there is none."""
+    longest = max(1, *(len(part) for part in stations))
+    return torch.stack([torch.nn.functional.pad(p, (0, 0, 0, longest - len(p)), value=torch.nan) for p in stations])
+
+
+class Places(Sampler[tuple[int, int]]):
+    """(epoch, number) of the batches from a given one to the end of training."""
+
+    def __init__(self, batches: int, epochs: int, start: int = 0):
+        self.batches, self.epochs, self.start = batches, epochs, start
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return (divmod(place, self.batches) for place in range(self.start, self.batches * self.epochs))
+
+    def __len__(self) -> int:
+        return self.batches * self.epochs - self.start

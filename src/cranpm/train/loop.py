@@ -1,0 +1,317 @@
+"""A training run: from settings and an archive to weights, able to go on after any interruption with the same bits."""
+
+import json
+import math
+import os
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor, nn
+from torch.utils.data import DataLoader
+
+from cranpm.baselines.damped import DampedPersistence, fit_damped
+from cranpm.days import check_leakage, usable
+from cranpm.errors import CranpmError
+from cranpm.inputs import Inputs
+from cranpm.loss import loss_terms, weighted
+from cranpm.model import CranPM
+from cranpm.samples import Batches, Places, TileBatch
+from cranpm.scale import Scales, fit_scales
+from cranpm.store import Archive
+from cranpm.train.optimise import WeightMean, make_optimiser, rate
+from cranpm.train.record import Record
+from cranpm.train.settings import TrainSettings
+from cranpm.train.state import Place, load_state, save_state
+from cranpm.train.validate import Scores, fixed_tiles, score
+from cranpm.weights import card_for, save_weights
+
+PRECISION = {"fp32": "32-true", "bf16": "bf16-mixed"}
+Report = Callable[[dict[str, float]], None]
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a run learns from and is judged by: start days of each split, scales and the honest opponent."""
+
+    train: list[date]
+    validation: list[date]
+    test: list[date]
+    scales: Scales
+    damped: DampedPersistence
+
+
+def gather(archive: Archive, settings: TrainSettings) -> Material:
+    """Days, scales and damped persistence; refuses empty splits and leaks before anything is computed."""
+    splits, leads = settings.splits.checked(), settings.network.leads
+    days = {name: usable(archive.days, getattr(splits, name), leads) for name in ("train", "validation", "test")}
+    for name, found in days.items():
+        if not found:
+            raise CranpmError(
+                expected=f"{name} days in the archive: {getattr(splits, name)}, with the day before and the days ahead",
+                found="none",
+                remedy=f"Simulate or ingest them, or move splits.{name}.",
+            )
+    check_leakage(days["train"], [*days["validation"], *days["test"]], leads)
+    learned = [day for day in archive.days if day in splits.train]
+    scales = fit_scales(archive.coarse(day) for day in learned)
+    return Material(**days, scales=scales, damped=fit_damped(archive, days["train"], leads))
+
+
+def start_fabric(settings: TrainSettings) -> Fabric:
+    """One process, or those that torchrun or SLURM started."""
+    world, local = (int(os.environ.get(name, "1")) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))
+    fabric = Fabric(
+        accelerator="auto",
+        devices=local,
+        num_nodes=max(1, world // local),
+        strategy="ddp" if world > 1 else "auto",
+        precision=PRECISION[settings.machine.precision],  # type: ignore[arg-type]
+    )
+    fabric.launch()
+    return fabric
+
+
+class Run:
+    """The state of a training run and the steps that change it."""
+
+    def __init__(self, settings: TrainSettings, archive: Archive, folder: Path, resume: bool):
+        self.settings, self.archive, self.folder = settings, archive, folder
+        if not resume and (folder / "state").exists():
+            raise CranpmError(
+                expected=f"a new folder {folder}", found="a run", remedy="Add --resume, or name another folder."
+            )
+        self.fabric = start_fabric(settings)
+        self.material = gather(archive, settings)
+        torch.manual_seed(settings.samples.seed)
+        self.network = CranPM(settings.network, self.material.scales)
+        for branch in (getattr(self.network, "coarse", None), self.network.fine):
+            if branch is not None:
+                branch.recompute = settings.machine.recompute
+        optimiser = make_optimiser(self.network, settings.optimiser)
+        self.mean = WeightMean(self.network, settings.optimiser.average)
+        self.place = Place()
+        self.frozen = settings.to_json() | {
+            "scales": self.material.scales.model_dump(mode="json"),
+            "processes": self.fabric.world_size,
+        }
+        torch.manual_seed(settings.samples.seed + 1 + self.fabric.global_rank)
+        if resume:
+            self.place, random = load_state(folder / "state", self.network, optimiser, self.mean, self.frozen)
+            torch.set_rng_state(random[f"rank{self.fabric.global_rank}"])
+        module: Any = torch.compile(self.network) if settings.machine.compile else self.network
+        self.module, self.optimiser = self.fabric.setup(module, optimiser)
+        self.inputs = Inputs(archive, settings.samples.cache_gb)
+        self.batches = Batches(
+            archive,
+            self.material.train,
+            settings.network.leads,
+            settings.samples,
+            self.fabric.global_rank,
+            self.fabric.world_size,
+        )
+        self.steps_an_epoch = len(self.batches) / settings.optimiser.accumulate
+        self.record: Record | None = None
+        if self.fabric.is_global_zero:
+            self.record = Record(folder, self.place.step, self.place.batch // len(self.batches))
+            (folder / "settings.json").write_text(json.dumps(settings.to_json(), indent=1) + "\n")
+
+    @property
+    def steps(self) -> int:
+        """Steps of the optimiser in all."""
+        return self.settings.optimiser.epochs * math.ceil(self.steps_an_epoch)
+
+    def loader(self) -> DataLoader[TileBatch]:
+        """Batches from the present place to the end."""
+        workers = self.settings.machine.workers
+        return DataLoader(
+            self.batches,
+            batch_size=None,
+            sampler=Places(len(self.batches), self.settings.optimiser.epochs, self.place.batch),
+            num_workers=workers,
+            multiprocessing_context="forkserver" if workers else None,
+            prefetch_factor=4 if workers else None,
+            generator=torch.Generator(),  # its own, or starting a loader would move the network's random numbers
+        )
+
+    def losses(self, batch: TileBatch) -> dict[str, Tensor]:
+        """The loss of a batch over all processes, and its terms; a loss that is not a number stops the run."""
+        batch = batch.to(self.fabric.device)
+        prediction = self.module(*batch.inputs)
+        terms = loss_terms(prediction, batch.target, batch.stations, self.material.scales.pm25_spread)
+        counts = torch.stack([term.number for term in terms.values()])
+        if self.fabric.world_size > 1:
+            counts = self.fabric.all_reduce(counts, reduce_op="sum")  # type: ignore[assignment]
+        means = weighted(terms, self.settings.loss, dict(zip(terms, counts, strict=True)))
+        if not means["loss"].isfinite():
+            raise CranpmError(
+                expected="a loss that is a number",
+                found=f"{means['loss'].item()} at step {self.place.step}, in {'; '.join(batch.names)}",
+                remedy="Look at these tiles; lower optimiser.learning_rate if they are sound.",
+            )
+        return {name: value * self.fabric.world_size for name, value in means.items()}
+
+    def step(self, batches: list[TileBatch]) -> dict[str, float]:
+        """One step of the optimiser over one or more batches; the mean of their losses."""
+        settings = self.settings.optimiser
+        now = rate(self.place.step, self.steps_an_epoch, settings)
+        for group in self.optimiser.param_groups:
+            group["lr"] = now
+        sums: dict[str, float] = {}
+        for index, batch in enumerate(batches):
+            with self.fabric.no_backward_sync(self.module, enabled=index < len(batches) - 1):
+                means = self.losses(batch)
+                self.fabric.backward(means["loss"] / len(batches))
+            for name, value in means.items():
+                sums[name] = sums.get(name, 0.0) + float(value.detach()) / len(batches)
+        norm = self.fabric.clip_gradients(self.module, self.optimiser, max_norm=settings.clip)
+        self.optimiser.step()
+        self.optimiser.zero_grad()
+        self.mean.update(self.place.step)
+        self.place.step += 1
+        self.place.batch += len(batches)
+        if self.fabric.world_size > 1:
+            both = self.fabric.all_reduce(torch.tensor(list(sums.values())), reduce_op="mean")
+            sums = dict(zip(sums, both.tolist(), strict=True))  # type: ignore[union-attr]
+        return {"step": self.place.step - 1, **sums, "rate": now, "gradient": float(norm)}  # type: ignore[arg-type]
+
+    def train(self, on_step: Report, on_epoch: Report) -> Scores:
+        """Go on to the last epoch, or until nothing improves; returns the scores of the best weights on test days."""
+        accumulate = self.settings.optimiser.accumulate
+        waiting: list[TileBatch] = []
+        started, seen = time.perf_counter(), 0
+        self.module.train()
+        if not self._finished():
+            for batch in self.loader():
+                waiting.append(batch)
+                at_end = (self.place.batch + len(waiting)) % len(self.batches) == 0
+                if len(waiting) < accumulate and not at_end:
+                    continue
+                seen += sum(len(one.lead) for one in waiting) * self.fabric.world_size
+                row = self.step(waiting)
+                waiting = []
+                row["samples_a_second"] = seen / (time.perf_counter() - started)
+                if self.record:
+                    self.record.step(row)
+                on_step(row)
+                if at_end:
+                    self._end_epoch(on_epoch)
+                if at_end or self.place.step % self.settings.machine.save_steps == 0:
+                    self.save()
+                if at_end and self._finished():
+                    break
+        return self._test()
+
+    def _finished(self) -> bool:
+        epoch = self.place.batch // len(self.batches)
+        patience = self.settings.scores.patience
+        tired = patience is not None and self.place.best_epoch >= 0 and epoch - self.place.best_epoch > patience
+        return epoch >= self.settings.optimiser.epochs or tired
+
+    def save(self) -> None:
+        """The state of this step, written by the first process."""
+        random = {f"rank{self.fabric.global_rank}": torch.get_rng_state()}
+        if self.fabric.world_size > 1:
+            every = self.fabric.all_gather(torch.get_rng_state())
+            random = {f"rank{rank}": every[rank].clone() for rank in range(self.fabric.world_size)}
+        if self.fabric.is_global_zero:
+            raw = self.optimiser.optimizer
+            save_state(self.folder / "state", self.network, raw, self.mean, self.place, random, self.frozen)
+        self.fabric.barrier()
+
+    def _scores(self, days: list[date], network: nn.Module) -> Scores:
+        """Scores on a split's fixed tiles, shared out among the processes by day."""
+        chosen = self.settings.scores
+        size, leads = self.settings.samples.size, self.settings.network.leads
+        tiles = fixed_tiles(self.archive.land(), size, days, chosen.days, chosen.tiles)
+        own = [
+            tile
+            for number, tile in enumerate(tiles)
+            if number // chosen.tiles % self.fabric.world_size == self.fabric.global_rank
+        ]
+        with self.fabric.autocast():
+            scores = score(network, self.inputs, own, leads, self.material.damped, self.fabric.to_device)
+        if self.fabric.world_size > 1:
+            scores.sums = self.fabric.all_reduce(torch.from_numpy(scores.sums), reduce_op="sum").numpy()  # type: ignore[union-attr]
+        return scores
+
+    def _end_epoch(self, on_epoch: Report) -> None:
+        kept = {name: value.clone() for name, value in self.network.state_dict().items()}
+        self.network.load_state_dict(self.mean.tensors())
+        self.network.eval()
+        scores = self._scores(self.material.validation, self.network)
+        epoch = self.place.batch // len(self.batches) - 1
+        if self.place.best is None or scores.mean_rmse() < self.place.best:
+            self.place.best, self.place.best_epoch = scores.mean_rmse(), epoch
+        if self.fabric.is_global_zero and self.record:
+            row = {"epoch": epoch, "step": self.place.step, "mean_rmse": scores.mean_rmse(), **scores.row()}
+            self.record.epoch(row)
+            self._keep_weights(epoch, scores)
+            on_epoch(row)
+        self.network.load_state_dict(kept)
+        self.network.train()
+
+    def _keep_weights(self, epoch: int, scores: Scores) -> None:
+        """Write this epoch's weights if they are among the best; `best` points to the best."""
+        from cranpm.train.record import EPOCHS, rows
+
+        folder = self.folder / "weights"
+        ranking = sorted(rows(self.folder / EPOCHS), key=lambda row: row["mean_rmse"])[: self.settings.scores.keep]
+        names = [f"epoch-{int(row['epoch']):03d}" for row in ranking]
+        target = folder / f"epoch-{epoch:03d}"
+        shutil.rmtree(target, ignore_errors=True)  # left by a run that was interrupted right here
+        if target.name in names:
+            save_weights(target, self.network, self.card(scores))
+        for old in folder.glob("epoch-*"):
+            if old.name not in names:
+                shutil.rmtree(old, ignore_errors=True)
+        pointer = self.folder / ".best"
+        pointer.unlink(missing_ok=True)
+        pointer.symlink_to(Path("weights") / names[0])
+        pointer.replace(self.folder / "best")
+
+    def card(self, scores: Scores) -> Any:
+        """What the weights' model card says of this run."""
+        domain = self.archive.domain
+        lines = [
+            f"T+{lead}: RMSE {scores.rmse(lead):.2f} ug m-3, skill "
+            f"{100 * scores.skill(lead, 'persistence'):.1f} % against persistence, "
+            f"{100 * scores.skill(lead, 'damped'):.1f} % against damped persistence, on validation days."
+            for lead in scores.leads
+        ]
+        source = self.archive.attributes.get("producer", {}).get("source", "unknown")
+        return card_for(
+            self.network,
+            domain=f"{domain.name} {domain.north:g},{domain.west:g},{domain.south:g},{domain.east:g}",
+            data=f"archive snapshot {self.archive.snapshot}, days {self.settings.splits.train}, source: {source}",
+            about="\n".join(lines),
+        )
+
+    def _test(self) -> Scores:
+        from cranpm.weights import load_weights
+
+        self.fabric.barrier()
+        best = load_weights(self.folder / "best").network.to(self.fabric.device)
+        scores = self._scores(self.material.test, best)
+        if self.fabric.is_global_zero:
+            text = json.dumps({"days": str(self.settings.splits.test), **scores.row()}, indent=1)
+            (self.folder / "test.json").write_text(text + "\n")
+        return scores
+
+
+def train(
+    settings: TrainSettings,
+    archive: Archive,
+    folder: Path,
+    resume: bool = False,
+    on_step: Report = lambda _: None,
+    on_epoch: Report = lambda _: None,
+) -> Scores:
+    """Train a network and score its best weights on test days."""
+    return Run(settings, archive, folder, resume).train(on_step, on_epoch)

@@ -1,0 +1,117 @@
+"""Everything that decides a training run, from one TOML file."""
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    field_validator,
+)
+
+from cranpm.days import DayRange, Splits, parse_days
+from cranpm.loss import LossSettings
+from cranpm.model import NetworkSettings, preset
+from cranpm.samples import SampleSettings
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+
+class OptimiserSettings(_Frozen):
+    """AdamW, warm-up and cosine; the defaults are the paper's (table S3)."""
+
+    learning_rate: PositiveFloat = 5e-5
+    least_rate: NonNegativeFloat = 1e-6
+    """The cosine ends here."""
+    weight_decay: NonNegativeFloat = 0.05
+    """Not on biases, norms, embeddings, relative positions, alpha and beta."""
+    warmup_epochs: NonNegativeFloat = 5
+    epochs: PositiveInt = 30
+    clip: PositiveFloat = 1.0
+    """Largest norm of the gradient."""
+    accumulate: PositiveInt = 16
+    """Batches to one step of the optimiser: with 2 days x 4 tiles, 16 make the paper's 128."""
+    average: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Decay of the running mean of the weights that is scored and kept; 0: the weights themselves."""
+
+
+class MachineSettings(_Frozen):
+    """How the work is done; nothing here changes what is learned beyond rounding."""
+
+    precision: Literal["fp32", "bf16"] = "bf16"
+    compile: bool = False
+    recompute: bool = False
+    """Compute blocks again in the backward pass instead of keeping them: slower, less memory."""
+    workers: NonNegativeInt = 1
+    """Processes that read and draw batches; 0: none."""
+    save_steps: PositiveInt = 200
+    """Steps of the optimiser between states from which training can go on."""
+
+
+class ScoreSettings(_Frozen):
+    """What is scored after every epoch and at the end."""
+
+    days: PositiveInt = 40
+    """Start days, evenly spread over a split."""
+    tiles: PositiveInt = 4
+    """Tiles of each day, the same at every epoch."""
+    keep: PositiveInt = 3
+    """Best weights to keep."""
+    patience: PositiveInt | None = None
+    """Stop after so many epochs without a better score."""
+
+
+class SplitSettings(_Frozen):
+    """Ranges of days; refused where they overlap."""
+
+    train: DayRange
+    validation: DayRange
+    test: DayRange
+
+    @field_validator("train", "validation", "test", mode="before")
+    @classmethod
+    def _days(cls, value: Any) -> Any:
+        return parse_days(str(value)) if isinstance(value, str | int | date) else value
+
+    def checked(self) -> Splits:
+        return Splits(self.train, self.validation, self.test)
+
+
+class TrainSettings(_Frozen):
+    """A training run."""
+
+    splits: SplitSettings
+    network: NetworkSettings
+    """A table with `preset` and the settings that differ from it."""
+    loss: LossSettings = LossSettings()
+    samples: SampleSettings = SampleSettings()
+    optimiser: OptimiserSettings = OptimiserSettings()
+    machine: MachineSettings = MachineSettings()
+    scores: ScoreSettings = ScoreSettings()
+
+    @field_validator("network", mode="before")
+    @classmethod
+    def _from_preset(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping) or "preset" not in value:
+            return value
+        given = {key: inner for key, inner in value.items() if key != "preset"}
+        return _merged(preset(str(value["preset"])).model_dump(), given)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values that `model_validate` reads back."""
+        splits = {name: str(getattr(self.splits, name)) for name in ("train", "validation", "test")}
+        return self.model_dump(mode="json", exclude={"splits"}) | {"splits": splits}
+
+
+def _merged(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """`base` with the values of `given`, table by table."""
+    both = {key: _merged(base[key], value) for key, value in given.items() if isinstance(base.get(key), Mapping)}
+    return {**base, **given, **both}

@@ -1,0 +1,114 @@
+"""Where a run stands, on disk: weights, moments, random numbers and place in the data. Safe formats only."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load, save
+from torch import Tensor, nn
+
+from cranpm.errors import CranpmError
+from cranpm.train.optimise import WeightMean
+from cranpm.weights.sealed import read_sealed, write_sealed
+
+NETWORK, OPTIMISER, MEAN, RANDOM, PLACE = (
+    "network.safetensors",
+    "optimiser.safetensors",
+    "mean.safetensors",
+    "random.safetensors",
+    "place.json",
+)
+KEPT = 2
+
+
+@dataclass
+class Place:
+    """How far a run is; `batch` counts over all epochs."""
+
+    step: int = 0
+    batch: int = 0
+    best: float | None = None
+    best_epoch: int = -1
+
+
+def optimiser_tensors(network: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Moments and step counts under the names of their parameters."""
+    return {
+        f"{name}/{key}": torch.as_tensor(value)
+        for name, parameter in network.named_parameters()
+        for key, value in optimiser.state.get(parameter, {}).items()
+    }
+
+
+def save_state(
+    folder: Path,
+    network: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    mean: WeightMean,
+    place: Place,
+    random: dict[str, Tensor],
+    settings: dict[str, Any],
+) -> None:
+    """Write the state of a step; the newest two are kept."""
+    files = {
+        NETWORK: _packed(network.state_dict()),
+        OPTIMISER: _packed(optimiser_tensors(network, optimiser)),
+        MEAN: _packed(mean.mean),
+        RANDOM: _packed(random),
+        PLACE: json.dumps({"place": vars(place), "settings": settings}).encode(),
+    }
+    target = folder / f"step-{place.step:08d}"
+    if not target.exists():
+        write_sealed(target, files)
+    for old in states(folder)[:-KEPT]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _packed(tensors: Mapping[str, Tensor]) -> bytes:
+    return save({name: tensor.contiguous() for name, tensor in tensors.items()})
+
+
+def _laid_out(tensor: Tensor, like: Tensor) -> Tensor:
+    """The same numbers in the memory layout of `like`: another layout is computed by other kernels, to other bits."""
+    return torch.empty_like(like).copy_(tensor) if tensor.shape == like.shape else tensor
+
+
+def states(folder: Path) -> list[Path]:
+    """Complete states of a run, oldest first."""
+    return sorted(path for path in folder.glob("step-*") if path.is_dir())
+
+
+def load_state(
+    folder: Path,
+    network: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    mean: WeightMean,
+    settings: dict[str, Any],
+) -> tuple[Place, dict[str, Tensor]]:
+    """Put the newest state into network, optimiser and mean; returns the place and the random numbers."""
+    if not (found := states(folder)):
+        raise CranpmError(
+            expected=f"a state in {folder}", found="none", remedy="Start without --resume, or name the right run."
+        )
+    files, _ = read_sealed(found[-1], (NETWORK, OPTIMISER, MEAN, RANDOM, PLACE))
+    content = json.loads(files[PLACE])
+    if content["settings"] != settings:
+        changed = [key for key in settings if content["settings"].get(key) != settings[key]]
+        raise CranpmError(
+            expected="the settings with which the run began",
+            found=f"others under {', '.join(changed) or 'unknown keys'}",
+            remedy="Resume with the same settings, or begin a new run (cranpm finetune starts from its weights).",
+        )
+    network.load_state_dict(load(files[NETWORK]))
+    moments = load(files[OPTIMISER])
+    for name, parameter in network.named_parameters():
+        keys = [key for key in moments if key.rpartition("/")[0] == name]
+        if keys:
+            optimiser.state[parameter] = {key.rpartition("/")[2]: _laid_out(moments[key], parameter) for key in keys}
+    own = network.state_dict()
+    mean.mean = {name: _laid_out(tensor, own[name]) for name, tensor in load(files[MEAN]).items()}
+    return Place(**content["place"]), load(files[RANDOM])

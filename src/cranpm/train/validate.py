@@ -1,0 +1,102 @@
+"""How good forecasts are on days that were not learned from, beside persistence and damped persistence."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cranpm.baselines.damped import DampedPersistence
+from cranpm.grid import Array
+from cranpm.inputs import Inputs
+from cranpm.samples import land_corners
+from cranpm.store import Window
+
+METHODS = ("network", "persistence", "damped")
+
+
+@dataclass
+class Scores:
+    """Sums over pixels by lead and method: count, squared errors, absolute errors. Scores of parts add up."""
+
+    leads: tuple[int, ...]
+    sums: Array = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        if not self.sums.size:
+            self.sums = np.zeros((len(self.leads), len(METHODS), 3))
+
+    def add(self, lead: int, method: str, error: Array) -> None:
+        error = error[np.isfinite(error)].astype(np.float64)
+        self.sums[self.leads.index(lead), METHODS.index(method)] += (
+            error.size,
+            (error**2).sum(),
+            np.abs(error).sum(),
+        )
+
+    def rmse(self, lead: int, method: str = "network") -> float:
+        count, squares, _ = self.sums[self.leads.index(lead), METHODS.index(method)]
+        return float(np.sqrt(squares / count))
+
+    def mae(self, lead: int, method: str = "network") -> float:
+        count, _, absolute = self.sums[self.leads.index(lead), METHODS.index(method)]
+        return float(absolute / count)
+
+    def skill(self, lead: int, reference: str) -> float:
+        """1 - RMSE / RMSE of the reference: above 0 is better than it."""
+        return 1 - self.rmse(lead) / self.rmse(lead, reference)
+
+    def mean_rmse(self) -> float:
+        return float(np.mean([self.rmse(lead) for lead in self.leads]))
+
+    def row(self) -> dict[str, float]:
+        """All figures by name."""
+        figures = {}
+        for lead in self.leads:
+            figures[f"rmse_t{lead}"], figures[f"mae_t{lead}"] = self.rmse(lead), self.mae(lead)
+            for reference in METHODS[1:]:
+                figures[f"rmse_{reference}_t{lead}"] = self.rmse(lead, reference)
+                figures[f"skill_{reference}_t{lead}"] = self.skill(lead, reference)
+        return figures
+
+
+def fixed_tiles(land: Array, size: int, days: Sequence[date], count: int, tiles: int) -> list[tuple[date, Window]]:
+    """Start days evenly spread, and for each some tiles over land; always the same."""
+    chosen = [days[index] for index in np.unique(np.linspace(0, len(days) - 1, count).round().astype(int))]
+    corners, share = land_corners(land, size)
+    random = np.random.default_rng(11)
+    picks = random.choice(len(corners), (len(chosen), tiles), p=share / share.sum())
+    return [
+        (day, (slice(int(row), int(row) + size), slice(int(col), int(col) + size)))
+        for day, of_day in zip(chosen, picks, strict=True)
+        for row, col in corners[of_day]
+    ]
+
+
+@torch.no_grad()
+def score(
+    network: nn.Module,
+    inputs: Inputs,
+    tiles: Sequence[tuple[date, Window]],
+    leads: tuple[int, ...],
+    damped: DampedPersistence,
+    place: Callable[[Tensor], Tensor] = lambda tensor: tensor,
+) -> Scores:
+    """Scores of a network on tiles; `place` brings tensors to its device."""
+    scores = Scores(leads)
+    for day in dict.fromkeys(day for day, _ in tiles):
+        context = network.encode_day(*map(place, inputs.day(day)))  # type: ignore[operator]
+        for window in (window for when, window in tiles if when == day):
+            fine, position = inputs.tile(day, window)
+            lead = torch.tensor(leads)
+            repeated = (fine.expand(len(leads), *fine.shape), position.expand(len(leads), 2), lead)
+            forecast = network.forecast_tile(context, *map(place, repeated)).float().cpu().numpy()  # type: ignore[operator]
+            today = fine[0].numpy()
+            for index, ahead in enumerate(leads):
+                truth = inputs.pm25(day + timedelta(days=ahead), window)
+                scores.add(ahead, "network", forecast[index] - truth)
+                scores.add(ahead, "persistence", today - truth)
+                scores.add(ahead, "damped", damped.forecast(today, day, ahead, window) - truth)
+    return scores
