@@ -78,11 +78,9 @@ def draw_curves(folder: Path) -> None:
             label = f"T+{lead}" if reference == "damped" else None
             right.plot([row["epoch"] + 1 for row in epochs], values, style, color=colour, label=label, marker=".")
     right.axhline(0, color="#555555", linewidth=0.8)
-    right.set(
-        xlabel="epoch",
-        ylabel="skill, %",
-        title="Skill on validation days: against damped persistence\n(dotted: against persistence)",
-    )
+    right.set(xlabel="epoch", ylabel="skill, %", title="Skill on validation days")
+    right.plot([], [], ":", color="#555555", label="against persistence")
+    right.plot([], [], "-", color="#555555", label="against damped")
     right.legend(frameon=False)
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
