@@ -223,3 +223,15 @@ def test_training_after_inference_in_one_process():
         build(TINY)
     network(*case.day, *case.tiles).nansum().backward()
     assert network.decoder.head.weight.grad is not None
+
+
+def test_computing_blocks_again_changes_no_gradient():
+    case = batch()
+    gradients = []
+    for again in (False, True):
+        network = random_network()
+        network.coarse.recompute = network.fine.recompute = again
+        network(*case.day, *case.tiles).nansum().backward()
+        gradients.append([parameter.grad for parameter in network.parameters()])
+    for one, two in zip(*gradients, strict=True):
+        assert torch.allclose(one, two, rtol=1e-4, atol=1e-5)
