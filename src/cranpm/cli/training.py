@@ -29,9 +29,8 @@ def train(
     from cranpm.train.loop import Run
 
     wanted = load(TrainSettings, settings, override or ())
-    with err.status("fitting scales and damped persistence on training days", spinner="dots") as status:
+    with err.status("fitting scales and damped persistence on training days", spinner="dots"):
         run = Run(wanted, Archive(archive), folder, resume)
-        status.stop()
     columns = (
         TextColumn("epoch {task.fields[epoch]}"),
         BarColumn(),

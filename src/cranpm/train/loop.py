@@ -26,11 +26,11 @@ from cranpm.samples import Batches, Places, TileBatch
 from cranpm.scale import Scales, fit_scales
 from cranpm.store import Archive
 from cranpm.train.optimise import WeightMean, make_optimiser, rate
-from cranpm.train.record import Record
+from cranpm.train.record import EPOCHS, Record, rows
 from cranpm.train.settings import TrainSettings
 from cranpm.train.state import Place, load_state, save_state
 from cranpm.train.validate import Scores, fixed_tiles, score
-from cranpm.weights import card_for, save_weights
+from cranpm.weights import Card, card_for, load_weights, save_weights
 
 PRECISION = {"fp32": "32-true", "bf16": "bf16-mixed"}
 Report = Callable[[dict[str, float]], None]
@@ -259,8 +259,6 @@ class Run:
 
     def _keep_weights(self, epoch: int, scores: Scores) -> None:
         """Write this epoch's weights if they are among the best; `best` points to the best."""
-        from cranpm.train.record import EPOCHS, rows
-
         folder = self.folder / "weights"
         ranking = sorted(rows(self.folder / EPOCHS), key=lambda row: row["mean_rmse"])[: self.settings.scores.keep]
         names = [f"epoch-{int(row['epoch']):03d}" for row in ranking]
@@ -276,7 +274,7 @@ class Run:
         pointer.symlink_to(Path("weights") / names[0])
         pointer.replace(self.folder / "best")
 
-    def card(self, scores: Scores) -> Any:
+    def card(self, scores: Scores) -> Card:
         """What the weights' model card says of this run."""
         domain = self.archive.domain
         lines = [
@@ -294,8 +292,6 @@ class Run:
         )
 
     def _test(self) -> Scores:
-        from cranpm.weights import load_weights
-
         self.fabric.barrier()
         best = load_weights(self.folder / "best").network.to(self.fabric.device)
         scores = self._scores(self.material.test, best)
