@@ -54,16 +54,19 @@ def train(
 
         scores = run.train(on_step, on_epoch)
     if run.fabric.is_global_zero:
-        table = Table(title=f"on unseen days {wanted.splits.test}, best of {wanted.optimiser.epochs} epochs")
-        for column in ("lead", "RMSE, µg m⁻³", "MAE", "persistence", "damped", "skill", "skill against damped"):
+        table = Table(title=f"PM2.5 on unseen days {wanted.splits.test}, µg m⁻³")
+        for column in ("", "network\nRMSE", "\nMAE", "persistence\nRMSE", "\nskill", "damped\nRMSE", "\nskill"):
             table.add_column(column, justify="right", no_wrap=True)
         for lead in scores.leads:
             table.add_row(
                 f"T+{lead}",
                 f"{scores.rmse(lead):.2f}",
                 f"{scores.mae(lead):.2f}",
-                *(f"{scores.rmse(lead, method):.2f}" for method in ("persistence", "damped")),
-                *(f"{100 * scores.skill(lead, reference):.1f} %" for reference in ("persistence", "damped")),
+                *(
+                    cell
+                    for reference in ("persistence", "damped")
+                    for cell in (f"{scores.rmse(lead, reference):.2f}", f"{100 * scores.skill(lead, reference):.1f} %")
+                ),
             )
         out.print(table)
         print(f"weights in {folder / 'best'}")
