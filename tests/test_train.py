@@ -14,6 +14,7 @@ import pytest
 import torch
 from model_cases import batch, random_network
 
+from cranpm import cli
 from cranpm.baselines.damped import DampedPersistence, fit_damped
 from cranpm.channels import COARSE
 from cranpm.days import DayRange, usable
@@ -299,3 +300,16 @@ def test_scores_of_parts_add_up():
     assert np.allclose(whole.sums, parts[0].sums + parts[1].sums)
     assert whole.rmse(1) == pytest.approx(np.sqrt(np.nanmean(errors**2)))
     assert whole.mae(1) == pytest.approx(np.nanmean(np.abs(errors)))
+
+
+def test_the_command_prints_its_scores(month, tmp_path, monkeypatch, capsys):
+    line = ["cranpm", *command(month, tmp_path / "run", "--set", "optimiser.epochs=1")[3:]]
+    monkeypatch.setattr(sys, "argv", line)
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 0
+    printed = capsys.readouterr().out
+    scores = json.loads((tmp_path / "run" / "test.json").read_text())
+    for lead in (1, 2, 3):
+        assert f"{scores[f'rmse_t{lead}']:.2f}" in printed
+        assert f"{100 * scores[f'skill_damped_t{lead}']:.1f} %" in printed
