@@ -2,11 +2,12 @@ import numpy as np
 import pytest
 
 from cranpm.bench import archive as bench
-from cranpm.bench import bench_network, network, parse_precisions
+from cranpm.bench import bench_forecast, bench_grouping, bench_network, bench_training, network, parse_precisions
 from cranpm.bench.machine import forget_peak_memory, peak_memory
 from cranpm.errors import CranpmError
 from cranpm.model import preset
 from cranpm.model.cost import cost
+from cranpm.train.settings import SHIPPED, load_settings
 
 BOX = "48,7,42.75,12.25"
 
@@ -57,8 +58,33 @@ def test_the_networks_speed_is_measured_by_part(monkeypatch):
     assert result.left_out is None
 
 
+def test_training_is_measured_beside_its_parts(monkeypatch):
+    facts = bench_training(load_settings(SHIPPED / "tiny.toml"), BOX, steps=40)
+    assert facts["together / step alone (goal 0.9)"] == pytest.approx(
+        facts["both together, tiles/s"] / facts["step alone, tiles/s"]
+    )
+    assert min(facts.values()) > 0
+    assert facts["tiles a batch"] == 4
+
+
+def test_grouping_by_day_saves_work():
+    settings = preset("tiny").model_copy(update={"fine": preset("tiny").fine.model_copy(update={"shape": (32, 32)})})
+    facts = bench_grouping(settings, tiles=8)
+    assert facts["speed by grouping (goal 1.5 for paper, 4 tiles)"] == pytest.approx(
+        facts["day encoded for every tile, s"] / facts["day encoded once, s"]
+    )
+
+
+def test_a_forecast_is_measured_by_stage(monkeypatch):
+    monkeypatch.setattr(network, "SIDES", (256,))
+    facts = bench_forecast(preset("tiny"), BOX)
+    even, with_land, adaptive = map(int, facts["tiles: even / with land / adaptive"].split(" / "))
+    assert even >= with_land >= adaptive > 0
+    assert facts["reference / ours (goal 12)"] > 0
+
+
 def test_an_imitated_precision_is_left_out_aloud(monkeypatch):
-    monkeypatch.setattr(network, "is_emulated", lambda precision: precision == "bf16")
+    monkeypatch.setattr(network, "has_bf16", lambda: False)
     monkeypatch.setattr(network, "SIDES", (64,))
     result = bench_network(preset("tiny"), batches=(1,))
     assert set(result.peak_gflops) == {"fp32"}

@@ -34,7 +34,7 @@ def test_simulate_info_map_and_forecast_in_a_row(tmp_path):
     forecast = shell("forecast", "--archive", path, "--day", "2021-12-31", "--leads", "1,2", "--out", tmp_path / "f")
     assert "T+1" in forecast.stdout
     assert "no truth" in forecast.stdout
-    assert len(list((tmp_path / "f").glob("*.png"))) == 2
+    assert len(list((tmp_path / "f" / "2021-12-31").glob("*.png"))) == 2
     again = shell("simulate", "--domain", BOX, "--days", "2022-01-01", path)
     assert "0 days added, 1 were there already" in again.stdout
 

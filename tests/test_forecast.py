@@ -1,34 +1,243 @@
-from datetime import timedelta
+"""A forecast is one field whatever the batch, refuses what it must not publish, and says what was replaced."""
+
+import sys
+from dataclasses import replace
+from datetime import date, timedelta
 
 import numpy as np
 import pytest
+import torch
+from model_cases import TINY
+from sample_days import PRODUCER, SMALL, STATIONS, make_day
 
+import cranpm
+from cranpm import cli, predict
 from cranpm.baselines.persistence import persistence
+from cranpm.channels import INDEX
 from cranpm.errors import CranpmError
-from cranpm.forecast import draw_forecast, parse_leads
+from cranpm.fields import Quality, Statics
+from cranpm.inputs import Inputs
+from cranpm.layout import create_archive
+from cranpm.model import build
+from cranpm.regions import parse_region, regions
+from cranpm.store import Archive, ArchiveWriter
+from cranpm.tiles import Mosaic, adaptive_plan, seam_excess
+from cranpm.weights import Weights, card_for
+
+
+@pytest.fixture(scope="module")
+def weights() -> Weights:
+    """A random network that changes PM2.5 a little."""
+    torch.manual_seed(0)
+    network = build(TINY).eval()
+    torch.nn.init.normal_(network.decoder.head.weight, std=0.3)
+    return Weights(network, card_for(network), "0" * 64)
+
+
+def forecast(archive, weights, **how):
+    return predict.predict(archive, archive.days[2], weights, **how)
 
 
 def test_persistence_is_today_for_every_lead(archive):
     day = archive.days[1]
-    forecast = persistence(archive, day, (1, 3))
-    assert list(forecast) == [1, 3]
-    for field in forecast.values():
+    for field in persistence(archive, day, (1, 3)).values():
         assert np.array_equal(field, archive.pm25(day), equal_nan=True)
+    got = predict.predict(archive, day, None)
+    assert np.array_equal(got.fields, np.stack([archive.pm25(day)] * 3), equal_nan=True)
 
 
-def test_maps_and_errors(archive, tmp_path):
-    day = archive.days[2]
-    results = draw_forecast(archive, day, (1, 2, 3), tmp_path)
-    assert [result.valid for result in results] == [day + timedelta(days=lead) for lead in (1, 2, 3)]
-    truth, today = archive.pm25(day + timedelta(days=1)), archive.pm25(day)
-    assert results[0].rmse_ugm3 == pytest.approx(float(np.sqrt(np.nanmean((truth - today) ** 2))))
-    assert results[0].rmse_ugm3 > 0.5
-    assert results[2].rmse_ugm3 is None
-    assert all(result.path.stat().st_size > 50_000 for result in results)
+def test_a_forecast_has_a_value_wherever_today_has_one(archive, weights):
+    got = forecast(archive, weights)
+    today = archive.pm25(archive.days[2])
+    assert got.fields.shape == (3, *archive.domain.fine.shape)
+    assert np.isnan(got.fields).any(axis=0).tolist() == np.isnan(today).tolist()
+    assert np.nanmin(got.fields) >= 0
+    assert np.nanmax(np.abs(got.of(1) - today)) > 1
+    assert not np.array_equal(got.of(1), got.of(3), equal_nan=True)
+    assert got.degraded == ()
+    assert got.provenance["archive_snapshot"] == archive.snapshot
+    assert got.valid(3) - got.day == timedelta(days=3)
 
 
-def test_leads():
-    assert parse_leads("3,1") == (3, 1)
-    for text in ("0", "4", "-5", "1,1", "one", ""):
-        with pytest.raises(CranpmError, match="leads among"):
-            parse_leads(text)
+def test_batches_agree(archive, weights):
+    """To 1e-4 ug m-3: other batches are computed by other kernels."""
+    one, many = (forecast(archive, weights, batch=size, leads=(2,)).fields for size in (1, 7))
+    assert np.nanmax(np.abs(one - many)) < 1e-4
+    again = forecast(archive, weights, batch=7, leads=(2,)).fields
+    assert np.array_equal(many, again, equal_nan=True)
+
+
+def test_the_order_of_leads_and_their_company_do_not_matter(archive, weights):
+    three = forecast(archive, weights)
+    other = forecast(archive, weights, leads=(3, 1))
+    assert other.leads == (1, 3)
+    assert np.array_equal(three.of(3), other.of(3), equal_nan=True)
+    assert np.array_equal(three.of(1), other.of(1), equal_nan=True)
+
+
+def tile_alone(archive, weights, window):
+    """What the network says of one tile, T+1."""
+    inputs, day = Inputs(archive), archive.days[2]
+    fine, position = inputs.tile(day, window)
+    with torch.inference_mode():
+        context = weights.network.encode_day(*inputs.day(day))
+        ahead = weights.network.forecast_tile(context, fine[None], position[None], torch.tensor([1]))
+    return ahead[0].clamp(min=0).numpy()
+
+
+def test_where_one_tile_lies_alone_the_forecast_is_its_own(archive, weights):
+    plan = adaptive_plan(np.isfinite(archive.pm25(archive.days[2])), 128)
+    got, mosaic = forecast(archive, weights, leads=(1,)).fields[0], Mosaic(plan)
+    alone = 0
+    for window in plan.windows()[:5]:
+        only = mosaic.share(window) == 1
+        alone += int(only.sum())
+        assert np.allclose(got[window][only], tile_alone(archive, weights, window)[only], atol=1e-4, equal_nan=True)
+    assert alone > 100
+
+
+def test_a_region_holds_the_numbers_of_the_whole(archive, weights):
+    window = (slice(100, 260), slice(210, 300))
+    whole, part = forecast(archive, weights).fields, forecast(archive, weights, region=window).fields
+    assert np.allclose(part, whole[:, *window], atol=1e-4, equal_nan=True)
+
+
+def test_seams_do_not_show(archive):
+    """A random network whose changes are smooth inside a tile: cut side by side, its tiles would show."""
+    torch.manual_seed(0)
+    network = build(TINY.model_copy(update={"smooth_change": True})).eval()
+    torch.nn.init.normal_(network.smooth.values.weight, std=0.1)
+    smooth = Weights(network, card_for(network), "")
+    got = forecast(archive, smooth, leads=(1,))
+    today, plan = archive.pm25(archive.days[2]), adaptive_plan(np.isfinite(archive.pm25(archive.days[2])), 128)
+    cut = np.full(today.shape, np.nan, np.float32)
+    for window in plan.windows():
+        cut[window] = tile_alone(archive, smooth, window)
+    assert seam_excess(got.of(1) - today, plan) == pytest.approx(1, abs=0.15)
+    assert seam_excess(cut - today, plan) > 1.5
+
+
+def test_a_region_is_cut_out(archive, weights):
+    window = parse_region("46,8,44.5,10", archive.domain.fine)
+    got = forecast(archive, weights, region=window, leads=(1,))
+    assert got.grid.shape == got.fields.shape[1:] == (150, 200)
+    assert (got.grid.north, got.grid.west) == (46, 8)
+    for outside in ("10,10,5,20", "50,8,44.5,10"):
+        with pytest.raises(CranpmError, match="a region inside"):
+            parse_region(outside, archive.domain.fine)
+    with pytest.raises(CranpmError, match=r"a region \(Po Valley"):
+        parse_region("Atlantis", archive.domain.fine)
+    assert set(regions()) >= {"Po Valley", "Silesia", "London"}
+
+
+def refused(message: str):
+    return pytest.raises(CranpmError, match=message)
+
+
+def test_what_does_not_fit_is_refused_each_with_its_reason(archive, weights):
+    with refused("expected 2031-01-01 in the archive"):
+        predict.predict(archive, date(2031, 1, 1), weights)
+    with refused(r"leads among \(1, 2, 3\)"):
+        forecast(archive, weights, leads=(4,))
+    other = replace(weights, card=weights.card.model_copy(update={"channels": weights.card.channels[::-1]}))
+    with refused("cams_co as channel 0, which the weights were made for"):
+        forecast(archive, other)
+    grid = replace(weights, card=weights.card.model_copy(update={"coarse_step": 0.5}))
+    with refused("a coarse grid of 0.5 degrees"):
+        forecast(archive, grid)
+
+
+def test_a_missing_yesterday_is_refused_or_labelled(archive, weights):
+    first = archive.days[0]
+    with refused(f"{first - timedelta(days=1)} is missing"):
+        predict.predict(archive, first, weights)
+    got = predict.predict(archive, first, weights, degrade=True)
+    assert got.degraded == (f"{first - timedelta(days=1)} is missing: {first} stands in for it",)
+    assert predict.predict(archive, first, None).degraded == ()
+
+
+def test_gaps_in_a_channel_are_refused_or_filled_and_named(tmp_path, weights):
+    days = [date(2021, 1, 1), date(2021, 1, 2)]
+    statics = Statics(*(np.ones(SMALL.fine.shape, kind) for kind in (np.float32, np.float32, bool)))
+    create_archive(str(tmp_path / "a"), SMALL, statics, STATIONS, PRODUCER)
+    holed = make_day(days[1])
+    holed.coarse[INDEX["cams_o3"], 3, 4] = np.nan
+    with ArchiveWriter(str(tmp_path / "a")) as writer:
+        writer.put(make_day(days[0]))
+        writer.put(replace(holed, quality=Quality.DEGRADED))
+    archive = Archive(str(tmp_path / "a"))
+    with refused("2021-01-02 is stored as degraded"):
+        predict.predict(archive, days[1], weights)
+    got = predict.predict(archive, days[1], weights, degrade=True)
+    assert got.degraded[1] == "cams_o3 has gaps: the training mean stands in"
+    assert np.isfinite(got.fields[:, 40:]).all()
+
+
+def test_a_spoiled_forecast_is_not_published(archive):
+    today = archive.pm25(archive.days[2])
+    sound = predict.predict(archive, archive.days[2], None)
+    for change, message in (
+        (
+            lambda f: f.__setitem__((0, *np.argwhere(np.isfinite(today))[0]), np.nan),
+            "a value at T.1 .*1 pixels without",
+        ),
+        (lambda f: f.__setitem__((1, *np.argwhere(np.isfinite(today))[0]), 2500), "PM2.5 at T.2 up to 2000"),
+        (lambda f: f[2].__imul__(7), "a mean at T.3 like today's"),
+    ):
+        fields = sound.fields.copy()
+        change(fields)
+        with refused(message):
+            predict.check(replace(sound, fields=fields), today)
+
+
+def test_leads_are_parsed():
+    assert predict.parse_leads("3,1") == (3, 1)
+    for text in ("0", "-5", "1,1", "one", ""):
+        with refused("leads in days"):
+            predict.parse_leads(text)
+
+
+def test_from_python(archive, weights):
+    dataset = cranpm.forecast(archive.location, str(archive.days[2]), weights, leads=(1, 2))
+    assert dataset.pm2p5.shape == (2, *archive.domain.fine.shape)
+    assert dataset.forecast_period.values.tolist() == [1, 2]
+    same = cranpm.forecast(archive, archive.days[2], "persistence")
+    assert np.nanmax(np.abs(same.pm2p5[0].values - archive.pm25(archive.days[2]))) < 0.051
+
+
+def run_cli(monkeypatch, *line: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["cranpm", *line])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    return stop.value.code
+
+
+def test_the_command_publishes_and_a_point_reads_it(archive, tmp_path, monkeypatch, capsys):
+    day = archive.days[1]
+    line = ["forecast", "--archive", archive.location, "--day", str(day), "--out", str(tmp_path), "-q"]
+    assert run_cli(monkeypatch, *line, "--weights", "persistence") == 0
+    printed = capsys.readouterr().out
+    truth = archive.pm25(day + timedelta(days=1))
+    assert f"{np.sqrt(np.nanmean((archive.pm25(day) - truth) ** 2)):.2f}" in printed
+    names = {path.name for path in (tmp_path / str(day)).iterdir()}
+    assert names == {
+        f"pm25_{day}.nc",
+        *(f"pm25_{day}_T+{lead}.{kind}" for lead in (1, 2, 3) for kind in ("tif", "png")),
+    }
+    file = str(tmp_path / str(day) / f"pm25_{day}.nc")
+    assert run_cli(monkeypatch, "point", file, "--lat", "45.46", "--lon", "9.19") == 0
+    row, col = (round(float(place)) for place in archive.domain.fine.row_col(45.46, 9.19))
+    assert f"{archive.pm25(day)[row, col]:.1f}" in capsys.readouterr().out
+    assert run_cli(monkeypatch, "point", file, "--lat", "60", "--lon", "9") == 1
+    assert "a point inside" in capsys.readouterr().err
+
+
+def test_processes_share_the_days(archive, tmp_path, monkeypatch):
+    days = f"{archive.days[1]}..{archive.days[3]}"
+    line = ["forecast", "--archive", archive.location, "--day", days, "--weights", "persistence", "--format", "nc"]
+    for rank in ("0", "1"):
+        monkeypatch.setenv("RANK", rank)
+        monkeypatch.setenv("WORLD_SIZE", "2")
+        assert run_cli(monkeypatch, *line, "--out", str(tmp_path / rank), "-q") == 0
+    shared = [sorted(path.name for path in (tmp_path / rank).iterdir() if path.is_symlink()) for rank in ("0", "1")]
+    assert shared == [[str(archive.days[1]), str(archive.days[3])], [str(archive.days[2])]]

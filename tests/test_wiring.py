@@ -75,7 +75,7 @@ def meeting_of(case: Batch) -> Meeting:
 
 def test_upwind_of_every_fine_token_against_every_coarse_token():
     case = two_days()
-    assert (meeting_of(case).upwind - naive_gamma(case)).abs().max() < 1e-4
+    assert (meeting_of(case).by_tile.upwind - naive_gamma(case)).abs().max() < 1e-4
 
 
 def test_the_bridge_adds_beta_times_gamma(monkeypatch):
@@ -105,10 +105,59 @@ def test_coarse_tokens_look_upwind_too():
     for fusion in ("coarse-queries-fine", "bidirectional"):
         network = random_network(with_switches(fusion=fusion))
         layers = network.bridge.cross if fusion == "coarse-queries-fine" else network.bridge.up[0]
-        _, _, bias = seen(layers, lambda network=network: network(*case.day, *case.tiles))
-        assert (bias + naive_gamma(case).transpose(1, 2)).abs().max() < 1e-4
-    _, _, bias = seen(network.bridge.down[0], lambda: network(*case.day, *case.tiles))
-    assert (bias - naive_gamma(case)).abs().max() < 1e-4
+        _, _, sight = seen(layers, lambda network=network: network(*case.day, *case.tiles))
+        assert (sight.upwind + naive_gamma(case).transpose(1, 2)).abs().max() < 1e-4
+    _, _, sight = seen(network.bridge.down[0], lambda: network(*case.day, *case.tiles))
+    assert (sight.upwind - naive_gamma(case)).abs().max() < 1e-4
+
+
+def naive_distance(case: Batch) -> Tensor:
+    """Distance [tile, i, j] in 1000 km, as `naive_gamma` counts tokens."""
+    distance = torch.empty(4, 4, 96)
+    for tile in range(4):
+        north, west = case.position[tile].tolist()
+        grid_north, grid_west = case.corner[tile // 2].tolist()
+        for i in range(4):
+            lat, lon = north - (i // 2 + 0.5) * 0.16, west + (i % 2 + 0.5) * 0.16
+            for j in range(96):
+                lat_j, lon_j = grid_north - (j // 12 + 0.5), grid_west + (j % 12 + 0.5)
+                east = (lon - lon_j) * math.cos(math.radians(lat)) * STEP_KM
+                distance[tile, i, j] = math.hypot(east, (lat - lat_j) * STEP_KM) / 1000
+    return distance
+
+
+@pytest.mark.parametrize("wind", [True, False])
+def test_the_distance_bias_falls_with_distance(wind):
+    """Also without the wind's; either sign of a head's nearness means near."""
+    case, network = two_days(), random_network(with_switches(distance_bias=True, wind_bias=wind))
+    layer = network.bridge.cross.layers[1]
+    assert layer.nearness.tolist() == pytest.approx([2, 64])
+    nn.init.constant_(layer.nearness, -3)
+    *_, sight = seen(network.bridge.cross, lambda: network(*case.day, *case.tiles))
+    expected = -3 * naive_distance(case).view(2, 1, 8, 96)
+    if wind:
+        expected = expected + layer.beta[:, None, None] * naive_gamma(case).view(2, 1, 8, 96)
+    with torch.no_grad():
+        assert (layer._bias(sight, torch.float32) - expected).abs().max() < 2e-4
+    there = random_network(with_switches(distance_bias=True, fusion="coarse-queries-fine"))
+    *_, sight = seen(there.bridge.cross, lambda: there(*case.day, *case.tiles))
+    assert (sight.distance - naive_distance(case).transpose(1, 2)).abs().max() < 1e-4
+
+
+@pytest.mark.parametrize("delta", [True, False])
+def test_a_smooth_change_shifts_and_scales_today(delta):
+    """With 0.5 and -0.2 everywhere, half a spread is added and a fifth of today's excess over the mean is lost."""
+    case = two_days()
+    network = random_network(with_switches(smooth_change=True, delta=delta))
+    nn.init.zeros_(network.decoder.head.weight)
+    network.smooth.values.bias.data[:] = torch.tensor([0.5, -0.2])
+    got = run(network, case)
+    today = case.fine[:, 0]
+    expected = (today if delta else 15.0) + 10 - 0.2 * (today - 15)
+    assert torch.allclose(got, expected, atol=1e-4, equal_nan=True)
+    assert got.isnan().equal(today.isnan())
+    torch.where(today.isnan(), 0.0, network(*case.day, *case.tiles)).sum().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in network.smooth.parameters())
 
 
 def test_in_one_sequence_only_fine_to_coarse_pairs_know_the_wind():

@@ -1,5 +1,32 @@
 """Daily PM2.5 at 1 km for a continent, one to three days ahead."""
 
+from collections.abc import Sequence
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import xarray
 
 __version__ = version("cranpm")
+
+
+def forecast(
+    archive: Any, day: Any, weights: Any = "persistence", leads: Sequence[int] = (1, 2, 3), **how: Any
+) -> "xarray.Dataset":
+    """A checked forecast as the dataset that NetCDF files hold.
+
+    `archive` is a place or an Archive, `day` a date or its text, `weights` a folder, Weights or
+    "persistence"; `how` is passed on to `cranpm.predict.predict`.
+    """
+    from datetime import date
+
+    from cranpm.days import parse_day
+    from cranpm.predict import predict
+    from cranpm.products import to_dataset
+    from cranpm.store import Archive
+    from cranpm.weights import Weights, find_weights
+
+    opened = archive if isinstance(archive, Archive) else Archive(str(archive))
+    start = day if isinstance(day, date) else parse_day(str(day))
+    chosen = weights if isinstance(weights, Weights) else find_weights(str(weights))
+    return to_dataset(predict(opened, start, chosen, leads, **how))

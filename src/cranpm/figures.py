@@ -96,6 +96,7 @@ def draw(
             aspect="auto",
         )
         _draw_coast(axes, archive)
+        axes.set(xlim=(layer.grid.west, layer.grid.east), ylim=(layer.grid.south, layer.grid.north))
         if wind is not None:
             _draw_wind(axes, layer.grid, *wind)
         if circles is not None:

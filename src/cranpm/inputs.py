@@ -1,7 +1,7 @@
 """From the archive to the network's arguments: a day for the coarse branch, a tile for the fine one."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
 from functools import cached_property
 
@@ -25,18 +25,23 @@ class Inputs:
     """Fields of an archive as tensors in physical units.
 
     What was read of a day is kept in memory, PM2.5 packed, for as many days as `cache_gb` allows; on a domain of which
-    only a few days would fit, windows of PM2.5 are read as they are needed.
+    only a few days would fit, windows of PM2.5 are read as they are needed. A day that is a key of `stand_in` is read
+    from its value instead.
     """
 
-    def __init__(self, archive: Archive, cache_gb: float = 2.0):
-        self.archive = archive
+    def __init__(self, archive: Archive, cache_gb: float = 2.0, stand_in: Mapping[date, date] | None = None):
+        self.archive, self._stand_in = archive, dict(stand_in or {})
         fine, coarse = archive.domain.fine, archive.domain.coarse
-        day_bytes = 2 * fine.rows * fine.cols + 4 * len(COARSE) * coarse.rows * coarse.cols
-        self._room = int(cache_gb * GIGABYTE / day_bytes)
+        self._day_bytes = 2 * fine.rows * fine.cols + 4 * len(COARSE) * coarse.rows * coarse.cols
+        self._room = int(cache_gb * GIGABYTE / self._day_bytes)
         self._kept: dict[str, OrderedDict[date, Array]] = {}
 
+    def size_gb(self, days: int) -> float:
+        """GB that so many days take in memory."""
+        return days * self._day_bytes / GIGABYTE
+
     def _remember(self, what: str, day: date, read: Callable[[date], Array]) -> Array:
-        kept = self._kept.setdefault(what, OrderedDict())
+        kept, day = self._kept.setdefault(what, OrderedDict()), self._stand_in.get(day, day)
         if day not in kept:
             kept[day] = read(day)
             if len(kept) > max(self._room, FEW):
@@ -69,7 +74,7 @@ class Inputs:
     def pm25(self, day: date, window: Window) -> Array:
         """PM2.5 (ug m-3) in a window, NaN where missing."""
         if self._room < FEW:
-            return self.archive.pm25(day, window)
+            return self.archive.pm25(self._stand_in.get(day, day), window)
         return unpack_pm25(self._remember("pm25", day, self.archive.packed_pm25)[window])
 
     @cached_property

@@ -1,6 +1,17 @@
 """Benchmarks: figures of this machine in one run, each beside a reference measured in the same run."""
 
 from cranpm.bench.archive import simulate, store
+from cranpm.bench.forecasting import bench_forecast
 from cranpm.bench.network import NetworkBench, bench_network, parse_precisions
+from cranpm.bench.training import bench_grouping, bench_training
 
-__all__ = ["NetworkBench", "bench_network", "parse_precisions", "simulate", "store"]
+__all__ = [
+    "NetworkBench",
+    "bench_forecast",
+    "bench_grouping",
+    "bench_network",
+    "bench_training",
+    "parse_precisions",
+    "simulate",
+    "store",
+]

@@ -3,20 +3,15 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
-from torch.nn import functional
 
-from cranpm.bench.machine import forget_peak_memory, peak_memory, timed
-from cranpm.errors import CranpmError
+from cranpm.bench.machine import forget_peak_memory, peak_memory
 from cranpm.model import AnySettings, Network, build
 from cranpm.model.cost import KEYS, Cost, cost, example, watch
+from cranpm.precision import DTYPES, Precision, gemm, has_bf16, parse_precision
 
-Precision = Literal["fp32", "bf16"]
-DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16}
 SIDES = (1024, 2048, 4096)
-PROBE = 512
 ROUNDS = 3
 
 
@@ -53,28 +48,13 @@ class NetworkBench:
 
 def parse_precisions(names: Sequence[str]) -> tuple[Precision, ...]:
     """Precisions by name."""
-    if unknown := [name for name in names if name not in DTYPES]:
-        raise CranpmError(
-            expected=f"a precision: {', '.join(DTYPES)}", found=unknown[0], remedy="For example --precision fp32."
-        )
-    return tuple(precision for precision in DTYPES if precision in names)
-
-
-def gemm(side: int, dtype: torch.dtype, rounds: int = ROUNDS) -> float:
-    """GFLOP/s of a product of two square matrices, as layers do it (x Wᵀ); best of some rounds after one to warm up."""
-    one, two = (torch.randn(side, side).to(dtype) for _ in range(2))
-    functional.linear(one, two)
-    return 2e-9 * side**3 / min(timed(lambda: functional.linear(one, two)) for _ in range(rounds))
+    wanted = {parse_precision(name) for name in names}
+    return tuple(precision for precision in DTYPES if precision in wanted)
 
 
 def gemm_peak(precision: Precision) -> float:
     """The best GFLOP/s over the sides."""
     return max(gemm(side, DTYPES[precision]) for side in SIDES)
-
-
-def is_emulated(precision: Precision) -> bool:
-    """Whether this processor only imitates a precision, so that it is slower than fp32."""
-    return gemm(PROBE, DTYPES[precision], 1) < 0.5 * gemm(PROBE, torch.float32)
 
 
 def bench_network(
@@ -84,7 +64,7 @@ def bench_network(
     left_out = None
     if not precisions:
         precisions = ("fp32", "bf16")
-        if is_emulated("bf16"):
+        if not has_bf16():
             precisions = ("fp32",)
             left_out = "bf16: this processor has no such arithmetic and only imitates it, slower than fp32"
     network, counts = build(settings).eval(), cost(settings)

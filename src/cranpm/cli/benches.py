@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,7 +12,8 @@ from cranpm.cli.console import AsJson, Overrides, err, out
 from cranpm.cli.network import Preset, chosen
 
 if TYPE_CHECKING:
-    from cranpm.bench.network import NetworkBench, Precision
+    from cranpm.bench.network import NetworkBench
+    from cranpm.precision import Precision
 
 app = typer.Typer(help="Measure speed on this machine, beside what the machine can do at best.", no_args_is_help=True)
 
@@ -37,6 +39,44 @@ def store(domain: BenchDomain = "alps", days: Days = 30, as_json: AsJson = False
     with err.status("measuring store"):
         facts = bench.store(domain, days)
     _print_facts("store", facts, as_json)
+
+
+@app.command()
+def train(
+    settings: Annotated[Path, typer.Option(help="Settings of the run whose steps are measured.")] = Path("alps.toml"),
+    preset: Preset = "paper",
+    tiles: Annotated[int, typer.Option(min=1, help="Tiles of a day, for the gain by grouping.")] = 4,
+    override: Overrides = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tiles a second of loader, step and both on two simulated months; and what encoding a day once saves."""
+    from cranpm import bench
+    from cranpm.train import load_settings
+
+    with err.status("measuring training"):
+        facts = bench.bench_training(load_settings(settings, override or ()))
+    with err.status(f"measuring what grouping saves, {preset}"):
+        grouping = bench.bench_grouping(chosen(preset, None), tiles)
+    if as_json:
+        print(json.dumps({"training": facts, "grouping": grouping}, indent=1))
+        return
+    _print_facts(f"train {settings.name}", facts, as_json)
+    _print_facts(f"grouping by day, {preset}", grouping, as_json)
+
+
+@app.command()
+def forecast(
+    preset: Preset = "paper",
+    domain: BenchDomain = "europe",
+    override: Overrides = None,
+    as_json: AsJson = False,
+) -> None:
+    """Three leads over a domain, by stage, against fixed tiles with the coarse branch computed for each."""
+    from cranpm import bench
+
+    with err.status(f"simulating two days and forecasting with {preset}"):
+        facts = bench.bench_forecast(chosen(preset, override), domain)
+    _print_facts(f"forecast, {preset}", facts, as_json)
 
 
 def _print_facts(what: str, facts: dict[str, Any], as_json: bool) -> None:

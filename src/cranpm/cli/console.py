@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -11,6 +11,7 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     SpinnerColumn,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -30,9 +31,22 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 Overrides = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one setting.")]
 
 
+class Bar:
+    """Call once a step, or `reach` a place."""
+
+    def __init__(self, progress: Progress, task: TaskID):
+        self._progress, self._task = progress, task
+
+    def __call__(self, *_: object) -> None:
+        self._progress.advance(self._task)
+
+    def reach(self, done: int, total: int) -> None:
+        self._progress.update(self._task, completed=done, total=total)
+
+
 @contextmanager
-def progress_bar(what: str, total: int, quiet: bool) -> Iterator[Any]:
-    """A bar with elapsed and remaining time on stderr; call the value once a step."""
+def progress_bar(what: str, total: int, quiet: bool) -> Iterator[Bar]:
+    """A bar with elapsed and remaining time on stderr."""
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -43,5 +57,4 @@ def progress_bar(what: str, total: int, quiet: bool) -> Iterator[Any]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=err, disable=quiet, transient=True) as progress:
-        task = progress.add_task(what, total=total)
-        yield lambda *_: progress.advance(task)
+        yield Bar(progress, progress.add_task(what, total=total))

@@ -1,7 +1,7 @@
-"""Commands that train."""
+"""Commands that train, tune, and look before a long run."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -9,12 +9,22 @@ from rich.table import Table
 
 from cranpm.cli.console import Overrides, Quiet, err, out
 
+if TYPE_CHECKING:
+    from cranpm.train import TrainSettings
+
+SettingsFile = Annotated[
+    Path, typer.Argument(metavar="SETTINGS.toml", help="A file, or the name of shipped settings, as alps.toml.")
+]
+LearnFrom = Annotated[str, typer.Option("--archive", help="Archive to learn from.")]
+RunFolder = Annotated[Path, typer.Option("--out", help="Folder of the run.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on from the run's last state.")]
+
 
 def train(
-    settings: Annotated[Path, typer.Argument(metavar="SETTINGS.toml", help="What to train, on which days.")],
-    archive: Annotated[str, typer.Option(help="Archive to learn from.")],
-    folder: Annotated[Path, typer.Option("--out", help="Folder of the run.")],
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the run's last state.")] = False,
+    settings: SettingsFile,
+    archive: LearnFrom,
+    folder: RunFolder,
+    resume: Resume = False,
     override: Overrides = None,
     quiet: Quiet = False,
 ) -> None:
@@ -23,30 +33,96 @@ def train(
     A run that was stopped, by whatever, goes on with `--resume` as if nothing had happened, to the bit. Several
     processes: `torchrun --nproc-per-node 2 -m cranpm train ...`.
     """
-    from cranpm.settings import load
+    from cranpm.train import load_settings
+
+    _run(load_settings(settings, override or ()), archive, folder, resume, quiet)
+
+
+def finetune(
+    weights: Annotated[Path, typer.Argument(metavar="WEIGHTS", help="Folder of weights to begin with.")],
+    settings: SettingsFile,
+    archive: LearnFrom,
+    folder: RunFolder,
+    part: Annotated[
+        str, typer.Option(help="What may change: all; head (the decoder); lora (low-rank changes of the attentions).")
+    ] = "all",
+    rank: Annotated[int, typer.Option(min=1, help="Rank of the changes, for lora.")] = 8,
+    resume: Resume = False,
+    override: Overrides = None,
+    quiet: Quiet = False,
+) -> None:
+    """Train on from given weights, with their network and scales; `[network]` of the settings is not used.
+
+    What is written are ordinary weights: low-rank changes are merged into the matrices.
+    """
+    from cranpm.train import load_settings
+    from cranpm.train.start import tunable
+    from cranpm.weights import load_weights
+
+    network = tunable(load_weights(weights)).network.settings.model_dump(mode="json")
+    start = {"weights": str(weights), "part": part, "rank": rank}
+    _run(load_settings(settings, override or (), network=network, start=start), archive, folder, resume, quiet)
+
+
+def doctor(
+    settings: Annotated[
+        Path | None, typer.Argument(metavar="[SETTINGS.toml]", help="Settings of the run to look at.")
+    ] = None,
+    archive: Annotated[str | None, typer.Option("--archive", help="Archive that the run would learn from.")] = None,
+    folder: Annotated[Path, typer.Option("--out", help="Folder that the run would write.")] = Path(),
+    override: Overrides = None,
+) -> None:
+    """Look at this machine and, with settings and an archive, at a run: memory, disk and time before it begins.
+
+    Takes a few steps of the run, writes nothing. Exit code 1 where the run would fail.
+    """
+    from cranpm.doctor import machine_checks, run_checks
+    from cranpm.errors import CranpmError
     from cranpm.store import Archive
-    from cranpm.train import TrainSettings
+    from cranpm.train import load_settings
+
+    checks = machine_checks(folder)
+    if (settings is None) != (archive is None):
+        raise CranpmError(
+            expected="settings and --archive together", found="one of the two", remedy="Give both, or none of them."
+        )
+    if settings and archive:
+        wanted = load_settings(settings, override or ())
+        with err.status("taking a few steps of the run", spinner="dots"):
+            checks += run_checks(wanted, Archive(archive), folder)
+    table = Table(show_header=False)
+    signs = {"good": "[green]good[/]", "note": "[yellow]note[/]", "bad": "[bold red]bad[/]"}
+    for check in checks:
+        table.add_row(signs[check.verdict], check.name, check.found, check.remedy)
+    out.print(table)
+    if any(check.verdict == "bad" for check in checks):
+        raise typer.Exit(1)
+
+
+def _run(wanted: "TrainSettings", archive: str, folder: Path, resume: bool, quiet: bool) -> None:
+    """Train with a progress bar and print the scores on test days."""
+    from cranpm.store import Archive
     from cranpm.train.loop import Run
 
-    wanted = load(TrainSettings, settings, override or ())
-    with err.status("fitting scales and damped persistence on training days", spinner="dots"):
+    with err.status("checking days, fitting scales and damped persistence on training days", spinner="dots"):
         run = Run(wanted, Archive(archive), folder, resume)
     columns = (
         TextColumn("epoch {task.fields[epoch]}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        TextColumn("loss {task.fields[loss]:.3f} · {task.fields[speed]:.1f} tiles/s · {task.fields[skill]}"),
+        TextColumn("{task.fields[loss]} · {task.fields[speed]:.1f} tiles/s · {task.fields[skill]}"),
     )
     shown = not quiet and run.fabric.is_global_zero
     with Progress(*columns, console=err, disable=not shown, transient=True) as bar:
         task = bar.add_task(
-            "train", total=run.steps, completed=run.place.step, epoch=1, loss=0.0, speed=0.0, skill="no score yet"
+            "train", total=run.steps, completed=run.place.step, epoch=1, loss="", speed=0.0, skill="no score yet"
         )
 
         def on_step(row: dict[str, float]) -> None:
             epoch = run.place.batch // len(run.batches) + 1
-            bar.update(task, completed=run.place.step, loss=row["loss"], speed=row["samples_a_second"], epoch=epoch)
+            terms = " ".join(f"{name} {row[name]:.3f}" for name in ("loss", "pixel", "frequency", "station"))
+            bar.update(task, completed=run.place.step, loss=terms, speed=row["samples_a_second"], epoch=epoch)
 
         def on_epoch(row: dict[str, float]) -> None:
             text = ", ".join(f"T+{lead} {100 * row[f'skill_damped_t{lead}']:+.1f} %" for lead in wanted.network.leads)
@@ -54,19 +130,23 @@ def train(
 
         scores = run.train(on_step, on_epoch)
     if run.fabric.is_global_zero:
-        table = Table(title=f"PM2.5 on unseen days {wanted.splits.test}, µg m⁻³")
-        for column in ("", "network\nRMSE", "\nMAE", "persistence\nRMSE", "\nskill", "damped\nRMSE", "\nskill"):
-            table.add_column(column, justify="right", no_wrap=True)
-        for lead in scores.leads:
-            table.add_row(
-                f"T+{lead}",
-                f"{scores.rmse(lead):.2f}",
-                f"{scores.mae(lead):.2f}",
-                *(
-                    cell
-                    for reference in ("persistence", "damped")
-                    for cell in (f"{scores.rmse(lead, reference):.2f}", f"{100 * scores.skill(lead, reference):.1f} %")
-                ),
-            )
-        out.print(table)
+        out.print(_score_table(scores, f"PM2.5 on unseen days {wanted.splits.test}, µg m⁻³"))
         print(f"weights in {folder / 'best'}")
+
+
+def _score_table(scores: Any, title: str) -> Table:
+    table = Table(title=title)
+    for column in ("", "network\nRMSE", "\nMAE", "persistence\nRMSE", "\nskill", "damped\nRMSE", "\nskill"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for lead in scores.leads:
+        table.add_row(
+            f"T+{lead}",
+            f"{scores.rmse(lead):.2f}",
+            f"{scores.mae(lead):.2f}",
+            *(
+                cell
+                for reference in ("persistence", "damped")
+                for cell in (f"{scores.rmse(lead, reference):.2f}", f"{100 * scores.skill(lead, reference):.1f} %")
+            ),
+        )
+    return table

@@ -3,9 +3,10 @@
 Every fusion offers the same two steps: `prepare`, once a day, and `forward`, for every batch of tiles.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 import torch
 from jaxtyping import Float
@@ -15,9 +16,30 @@ from torch.nn import functional
 from cranpm.grid import COARSE_STEP, FINE_STEP
 from cranpm.model.attention import Block, Mlp, SelfAttention, attend, heads_first
 from cranpm.model.context import DayContext, Memory
-from cranpm.model.places import fold, sample, token_centres, unfold
+from cranpm.model.places import fold, offsets, sample, token_centres, unfold
 from cranpm.model.settings import FusionName, NetworkSettings
 from cranpm.model.wind import upwind
+
+THOUSAND_KM = 1000 / 111.2
+"""In degrees of latitude."""
+NEARNESS = (2.0, 64.0)
+"""Fall of the logits over 1000 km at first: of the head that looks farthest, and of the one that looks nearest."""
+
+
+class Sight(NamedTuple):
+    """How queries lie to keys: gamma of the wind, and distance in 1000 km; None where that bias is switched off."""
+
+    upwind: Float[Tensor, " b #n m"] | None = None
+    distance: Float[Tensor, "b n m"] | None = None
+
+    def by_tile(self, tiles: int) -> "Sight":
+        """From the tiles of a day in one sequence to one for each tile."""
+        return Sight(*(None if part is None else unfold(part, tiles) for part in self))
+
+    def back(self) -> "Sight":
+        """How keys lie to queries, by the wind at the queries: what is upwind of one has the other downwind."""
+        upwind, distance = (None if part is None else part.transpose(1, 2) for part in self)
+        return Sight(None if upwind is None else -upwind, distance)
 
 
 @dataclass(frozen=True)
@@ -29,17 +51,16 @@ class Meeting:
     grid: tuple[int, int]
     token: float
     """The coarse tokens form `grid` from `corner`, each `token` degrees wide."""
-    by_day: Float[Tensor, "days tiles_n m"] | None
-    """gamma of the fine tokens of all tiles of a day against its coarse tokens; None switches the wind bias off."""
+    by_day: Sight
+    """Of the fine tokens of all tiles of a day on its coarse tokens."""
 
     @property
     def days(self) -> int:
         return self.corner.shape[0]
 
     @property
-    def upwind(self) -> Float[Tensor, "tiles n m"] | None:
-        """gamma tile by tile."""
-        return None if self.by_day is None else unfold(self.by_day, self.places.shape[0])
+    def by_tile(self) -> Sight:
+        return self.by_day.by_tile(self.places.shape[0])
 
     def aligned(self, tokens: Float[Tensor, "b m width"]) -> Float[Tensor, "tiles n width"]:
         """Coarse tokens, of a day or of a tile, interpolated to the places of the fine ones."""
@@ -57,18 +78,24 @@ def meet(
     """Where tiles of `tokens` rows and columns of tokens, from their north-west `position`, lie on a day's grid."""
     places = token_centres(position, *tokens, settings.fine.patch * FINE_STEP)
     token = settings.coarse.patch * COARSE_STEP
-    gamma = None
-    if settings.wind_bias and settings.fusion in WITH_WIND_BIAS:
-        there = token_centres(context.corner, *context.grid, token)
-        wind = sample(context.wind, context.corner, COARSE_STEP, places)
-        gamma = upwind(fold(places, context.days), there, fold(wind, context.days))
-    return Meeting(places, context.corner, context.grid, token, gamma)
+    sight = Sight()
+    if settings.fusion in WITH_BIAS:
+        here, there = fold(places, context.days), token_centres(context.corner, *context.grid, token)
+        if settings.wind_bias:
+            wind = sample(context.wind, context.corner, COARSE_STEP, places)
+            sight = sight._replace(upwind=upwind(here, there, fold(wind, context.days)))
+        if settings.distance_bias:
+            sight = sight._replace(distance=torch.hypot(*offsets(here, there)) / THOUSAND_KM)
+    return Meeting(places, context.corner, context.grid, token, sight)
 
 
 class CrossAttention(nn.Module):
-    """Tokens query others, with beta_h gamma added to the logits of head h; then an MLP (paper, Sec. 3.5)."""
+    """Tokens query others, with beta_h gamma added to the logits of head h; then an MLP (paper, Sec. 3.5).
 
-    def __init__(self, width: int, heads: int, mlp_ratio: int, wind_bias: bool):
+    With the distance bias, which the paper does not have, -nearness_h distance is added too.
+    """
+
+    def __init__(self, width: int, heads: int, mlp_ratio: int, wind_bias: bool, distance_bias: bool):
         super().__init__()
         self.heads = heads
         self.norm_query, self.norm_key = nn.LayerNorm(width), nn.LayerNorm(width)
@@ -77,6 +104,9 @@ class CrossAttention(nn.Module):
         self.norm_mlp, self.mlp = nn.LayerNorm(width), Mlp(width, mlp_ratio)
         if wind_bias:
             self.beta = nn.Parameter(torch.ones(heads))
+        if distance_bias:
+            farthest, nearest = map(math.log10, NEARNESS)
+            self.nearness = nn.Parameter(torch.logspace(farthest, nearest, heads))
 
     def keys(self, others: Float[Tensor, "b m width"]) -> tuple[Tensor, Tensor]:
         """Keys and values, heads first."""
@@ -88,37 +118,45 @@ class CrossAttention(nn.Module):
         tokens: Float[Tensor, "b n width"],
         key: Float[Tensor, "b heads m d"],
         value: Float[Tensor, "b heads m d"],
-        upwind: Float[Tensor, " b #n m"] | None,
+        sight: Sight,
     ) -> Float[Tensor, "b n width"]:
         query = heads_first(self.query(self.norm_query(tokens)), self.heads)
-        bias = None
-        if upwind is not None:
-            bias = self.beta.to(query.dtype)[:, None, None] * upwind.to(query.dtype)[:, None]
-        tokens = tokens + self.out(attend(query, key, value, bias))
+        tokens = tokens + self.out(attend(query, key, value, self._bias(sight, query.dtype)))
         return tokens + self.mlp(self.norm_mlp(tokens))
+
+    def _bias(self, sight: Sight, dtype: torch.dtype) -> Float[Tensor, "b heads #n m"] | None:
+        bias = None
+        if sight.upwind is not None:
+            bias = self.beta.to(dtype)[:, None, None] * sight.upwind.to(dtype)[:, None]
+        if sight.distance is not None:
+            fall = -self.nearness.abs().to(dtype)[:, None, None] * sight.distance.to(dtype)[:, None]
+            bias = fall if bias is None else bias + fall
+        return bias
 
 
 class CrossLayers(nn.Module):
     """Cross-attention layers, one after the other. What they look at is prepared first and can be used again."""
 
-    def __init__(self, count: int, width: int, heads: int, mlp_ratio: int, wind_bias: bool):
+    def __init__(
+        self, count: int, width: int, heads: int, mlp_ratio: int, wind_bias: bool, distance_bias: bool = False
+    ):
         super().__init__()
-        self.layers = nn.ModuleList(CrossAttention(width, heads, mlp_ratio, wind_bias) for _ in range(count))
+        self.layers = nn.ModuleList(
+            CrossAttention(width, heads, mlp_ratio, wind_bias, distance_bias) for _ in range(count)
+        )
 
     @classmethod
     def of(cls, settings: NetworkSettings, count: int) -> "CrossLayers":
-        fine = settings.fine
-        return cls(count, fine.width, fine.heads, settings.mlp_ratio, settings.wind_bias)
+        width, heads = settings.fine.width, settings.fine.heads
+        return cls(count, width, heads, settings.mlp_ratio, settings.wind_bias, settings.distance_bias)
 
     def prepare(self, others: Float[Tensor, "b m width"]) -> Memory:
         """Keys and values of every layer."""
         return tuple(part for layer in self.layers for part in cast(CrossAttention, layer).keys(others))
 
-    def forward(
-        self, tokens: Float[Tensor, "b n width"], memory: Memory, upwind: Float[Tensor, " b #n m"] | None
-    ) -> Float[Tensor, "b n width"]:
+    def forward(self, tokens: Float[Tensor, "b n width"], memory: Memory, sight: Sight) -> Float[Tensor, "b n width"]:
         for layer, key, value in zip(self.layers, memory[::2], memory[1::2], strict=True):
-            tokens = layer(tokens, key, value, upwind)
+            tokens = layer(tokens, key, value, sight)
         return tokens
 
 
@@ -193,11 +231,11 @@ class Concat(_Projected):
 
     def forward(self, fine: Float[Tensor, "tiles n width"], memory: Memory, meeting: Meeting) -> Tensor:
         both = torch.cat([fine, meeting.of_tiles(memory[0])], dim=1)
-        n, m = fine.shape[1], memory[0].shape[1]
+        n, m, upwind = fine.shape[1], memory[0].shape[1], meeting.by_tile.upwind
         for index, block in enumerate(self.blocks):
             bias = None
-            if meeting.upwind is not None:
-                bias = self.beta[index, :, None, None] * functional.pad(meeting.upwind, (n, 0, 0, m))[:, None]
+            if upwind is not None:
+                bias = self.beta[index, :, None, None] * functional.pad(upwind, (n, 0, 0, m))[:, None]
             both = block(both, bias)
         return both[:, :n]
 
@@ -210,7 +248,7 @@ class CoarseQueriesFine(_Projected):
         self.cross = CrossLayers.of(settings, settings.bridge_layers)
 
     def forward(self, fine: Float[Tensor, "tiles n width"], memory: Memory, meeting: Meeting) -> Tensor:
-        coarse = self.cross(meeting.of_tiles(memory[0]), self.cross.prepare(fine), _downwind(meeting))
+        coarse = self.cross(meeting.of_tiles(memory[0]), self.cross.prepare(fine), meeting.by_tile.back())
         return fine + meeting.aligned(coarse)
 
 
@@ -226,14 +264,9 @@ class Bidirectional(_Projected):
     def forward(self, fine: Float[Tensor, "tiles n width"], memory: Memory, meeting: Meeting) -> Tensor:
         coarse = meeting.of_tiles(memory[0])
         for up, down in zip(self.up, self.down, strict=True):
-            coarse = up(coarse, cast(CrossLayers, up).prepare(fine), _downwind(meeting))
-            fine = down(fine, cast(CrossLayers, down).prepare(coarse), meeting.upwind)
+            coarse = up(coarse, cast(CrossLayers, up).prepare(fine), meeting.by_tile.back())
+            fine = down(fine, cast(CrossLayers, down).prepare(coarse), meeting.by_tile)
         return fine
-
-
-def _downwind(meeting: Meeting) -> Float[Tensor, "tiles m n"] | None:
-    """+1 where a fine token lies upwind of a coarse one, by the wind at the fine token."""
-    return None if meeting.upwind is None else -meeting.upwind.transpose(1, 2)
 
 
 FUSIONS: Mapping[FusionName, type[Fusion]] = {
@@ -245,5 +278,5 @@ FUSIONS: Mapping[FusionName, type[Fusion]] = {
     "coarse-queries-fine": CoarseQueriesFine,
     "bidirectional": Bidirectional,
 }
-WITH_WIND_BIAS: frozenset[FusionName] = frozenset({"cross", "concat", "coarse-queries-fine", "bidirectional"})
+WITH_BIAS: frozenset[FusionName] = frozenset({"cross", "concat", "coarse-queries-fine", "bidirectional"})
 """Fusions by attention; the others have no logits to put a bias on."""

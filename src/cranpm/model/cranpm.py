@@ -3,13 +3,15 @@
 Physical units in and out; normalisation is inside. Sea or missing PM2.5 is NaN, enters as the mean and leaves as NaN.
 """
 
+import math
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from cranpm.model.bridge import FUSIONS, meet
 from cranpm.model.context import DayContext, check_channels, check_finite, check_tiles, lead_index
-from cranpm.model.decoder import Decoder
+from cranpm.model.decoder import Decoder, SmoothChange
 from cranpm.model.encoder import Encoder
 from cranpm.model.settings import NetworkSettings
 from cranpm.scale import Scales
@@ -38,6 +40,8 @@ class CranPM(nn.Module):
         self.bridge = FUSIONS[settings.fusion](settings)
         self.apply(_initialise)
         self.decoder = Decoder(fine.width, settings.decoder, settings.upsampling)
+        if settings.smooth_change:
+            self.smooth = SmoothChange(fine.width, fine.patch)
         self.decoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         for name, values in (("mean", scales.mean), ("spread", scales.spread)):
             self.register_buffer(f"coarse_{name}", torch.tensor(values)[:, None, None], persistent=False)
@@ -82,10 +86,15 @@ class CranPM(nn.Module):
             self._normalise_fine(fine), fine[:, 1], added=self.lead(lead_index(lead, self.settings.leads))
         )
         tokens = self._fuse(tokens, context, position)
-        change = self.decoder(tokens)[:, : fine.shape[2], : fine.shape[3]].float() * self.scales.pm25_spread
-        if self.settings.delta:
-            return today + change
-        return torch.where(today.isnan(), torch.nan, change + self.scales.pm25_mean)
+        rows, cols = fine.shape[2:]
+        change = self.decoder(tokens)[:, :rows, :cols].float()
+        if self.settings.smooth_change:
+            # NaN in today's PM2.5 would spoil the gradient of its share.
+            excess = torch.nan_to_num((today - self.scales.pm25_mean) / self.scales.pm25_spread)
+            shift, share = self.smooth(tokens)[:, :, :rows, :cols].float().unbind(1)
+            change = change + shift + share * excess
+        start = today if self.settings.delta else torch.where(today.isnan(), torch.nan, self.scales.pm25_mean)
+        return start + change * self.scales.pm25_spread
 
     def forward(
         self,
@@ -116,8 +125,11 @@ class CranPM(nn.Module):
 
 
 def _initialise(module: nn.Module) -> None:
-    """Linear maps begin small; the lead's vectors keep torch's spread of 1, the size of the positions beside them."""
+    """Linear maps begin with a spread of 0.02 at the paper's width of 768, and keep the size of what passes at others.
+
+    The lead's vectors keep torch's spread of 1, the size of the positions beside them.
+    """
     if isinstance(module, nn.Linear):
-        nn.init.trunc_normal_(module.weight, std=0.02)
+        nn.init.trunc_normal_(module.weight, std=0.02 * math.sqrt(768 / module.in_features))
     if isinstance(module, nn.Linear) and module.bias is not None:
         nn.init.zeros_(module.bias)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional
 
 
 class Residual(nn.Module):
@@ -42,9 +43,35 @@ class Decoder(nn.Module):
         sizes = zip((width, *channels), channels, strict=False)
         self.stages = nn.Sequential(*(Doubling(size, out, upsampling, nn.GELU()) for size, out in sizes))
         self.head = nn.Conv2d(channels[-1], 1, 1)
+        self.stages.apply(_initialise)
         for parameter in self.head.parameters():
             nn.init.zeros_(parameter)
 
     def forward(self, tokens: Float[Tensor, "b rows cols width"]) -> Float[Tensor, "b h w"]:
         # Tokens with the width last are, seen as an image, already in channels-last order: no copy.
         return self.head(self.stages(tokens.permute(0, 3, 1, 2))).squeeze(1)
+
+
+class SmoothChange(nn.Module):
+    """Two values a token, 0 until trained, interpolated to pixels: a shift, and a share of what is there today."""
+
+    def __init__(self, width: int, patch: int):
+        super().__init__()
+        self.patch = patch
+        self.norm, self.values = nn.LayerNorm(width), nn.Linear(width, 2)
+        for parameter in self.values.parameters():
+            nn.init.zeros_(parameter)
+
+    def forward(self, tokens: Float[Tensor, "b rows cols width"]) -> Float[Tensor, "b 2 h w"]:
+        values = self.values(self.norm(tokens)).permute(0, 3, 1, 2).contiguous()
+        return functional.interpolate(values, scale_factor=self.patch, mode="bilinear")
+
+
+def _initialise(module: nn.Module) -> None:
+    """Doublings keep the size of what passes (He et al. 2015); residuals begin as 0."""
+    if isinstance(module, nn.Conv2d | nn.ConvTranspose2d):
+        nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
+    if isinstance(module, Residual):
+        nn.init.zeros_(module.second.weight)

@@ -16,6 +16,12 @@ def token_centres(
     return torch.stack([lat[:, :, None].expand(-1, -1, cols), lon[:, None].expand(-1, rows, -1)], dim=3).flatten(1, 2)
 
 
+def offsets(here: Float[Tensor, "b n 2"], there: Float[Tensor, "b m 2"]) -> tuple[Tensor, Tensor]:
+    """How far north and east each `here` lies of each `there`, in degrees of latitude on the plane at `here`."""
+    lat, lon = here[..., :1], here[..., 1:]
+    return lat - there[:, None, :, 0], (lon - there[:, None, :, 1]) * torch.cos(torch.deg2rad(lat))
+
+
 def sample(
     field: Float[Tensor, "days ch h w"],
     corner: Float[Tensor, "days 2"],

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from cranpm.errors import CranpmError
 from cranpm.grid import COARSE_STEP, FINE_STEP
 from cranpm.model.attention import Block, SelfAttention
-from cranpm.model.bridge import CrossLayers
+from cranpm.model.bridge import CrossLayers, Sight
 from cranpm.model.context import DayContext, Memory, check_channels, check_finite, check_tiles, lead_index
 from cranpm.model.decoder import Doubling
 from cranpm.model.elevation import elevation_bias
@@ -195,7 +195,7 @@ class ReleasedBridge(nn.Module):
     def forward(
         self, tokens: Float[Tensor, "tiles n width"], memory: Memory, align: Float[Tensor, "tiles 1 m"] | None
     ) -> Float[Tensor, "tiles n width"]:
-        return self.cross(tokens, memory, align)
+        return self.cross(tokens, memory, Sight(upwind=align))
 
 
 class Released(nn.Module):

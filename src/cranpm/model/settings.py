@@ -67,9 +67,16 @@ class NetworkSettings(_Frozen):
     elevation_bias: bool = True
     wind_scan: bool = True
     wind_bias: bool = True
+    distance_bias: bool = False
+    """In the cross-attentions between the branches, near tokens weigh more; not in the paper (docs/decisions/0008)."""
     upsampling: Literal["pixel-shuffle", "transpose"] = "pixel-shuffle"
     delta: bool = True
     """Forecast the change from today; otherwise the concentration itself."""
+    smooth_change: bool = False
+    """Beside the decoder's change, one read straight off the tokens: a shift, and a share of today's PM2.5.
+
+    Not in the paper (docs/decisions/0008).
+    """
     yesterday: bool = True
     """Read yesterday's fields in both branches."""
 
@@ -79,6 +86,8 @@ class NetworkSettings(_Frozen):
             raise ValueError(f"{len(self.decoder)} doublings do not turn a token into {self.fine.patch} pixels")
         if len(set(self.leads)) != len(self.leads) or not self.leads:
             raise ValueError(f"leads {self.leads} must name each lead once")
+        if self.distance_bias and self.fusion not in ("cross", "coarse-queries-fine", "bidirectional"):
+            raise ValueError(f"fusion {self.fusion} has no cross-attention for distance_bias")
         return self
 
     @property

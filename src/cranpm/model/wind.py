@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
+from cranpm.model.places import offsets
 from cranpm.model.swin import from_windows, to_windows
 
 SECTORS = 16
@@ -88,9 +89,7 @@ def upwind(
     Distances are taken on the plane that touches the Earth at i: longitude is shortened by cos(latitude).
     0 where the two coincide or the air is calm.
     """
-    lat, lon = here[..., :1], here[..., 1:]
-    north = lat - there[:, None, :, 0]
-    east = (lon - there[:, None, :, 1]) * torch.cos(torch.deg2rad(lat))
+    north, east = offsets(here, there)
     direction = unit_wind(wind)
     distance = torch.hypot(north, east)
     along = east * direction[..., :1] + north * direction[..., 1:]

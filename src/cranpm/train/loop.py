@@ -3,10 +3,8 @@
 import json
 import math
 import os
-import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -16,52 +14,24 @@ from lightning_fabric import Fabric
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
-from cranpm.baselines.damped import DampedPersistence, fit_damped
-from cranpm.days import check_leakage, usable
 from cranpm.errors import CranpmError
 from cranpm.inputs import Inputs
 from cranpm.loss import loss_terms, weighted
 from cranpm.model import CranPM
 from cranpm.samples import Batches, Places, TileBatch
-from cranpm.scale import Scales, fit_scales
 from cranpm.store import Archive
+from cranpm.train.keep import check_disk, keep_weights, make_card
+from cranpm.train.material import gather
 from cranpm.train.optimise import WeightMean, make_optimiser, rate
 from cranpm.train.record import EPOCHS, Record, rows
 from cranpm.train.settings import TrainSettings
+from cranpm.train.start import starting_weights, tune
 from cranpm.train.state import Place, load_state, save_state
 from cranpm.train.validate import Scores, fixed_tiles, score
-from cranpm.weights import Card, card_for, load_weights, save_weights
+from cranpm.weights import load_weights
 
 PRECISION = {"fp32": "32-true", "bf16": "bf16-mixed"}
 Report = Callable[[dict[str, float]], None]
-
-
-@dataclass(frozen=True)
-class Material:
-    """What a run learns from and is judged by: start days of each split, scales and the honest opponent."""
-
-    train: list[date]
-    validation: list[date]
-    test: list[date]
-    scales: Scales
-    damped: DampedPersistence
-
-
-def gather(archive: Archive, settings: TrainSettings) -> Material:
-    """Days, scales and damped persistence; refuses empty splits and leaks before anything is computed."""
-    splits, leads = settings.splits.checked(), settings.network.leads
-    days = {name: usable(archive.days, getattr(splits, name), leads) for name in ("train", "validation", "test")}
-    for name, found in days.items():
-        if not found:
-            raise CranpmError(
-                expected=f"{name} days in the archive: {getattr(splits, name)}, with the day before and the days ahead",
-                found="none",
-                remedy=f"Simulate or ingest them, or move splits.{name}.",
-            )
-    check_leakage(days["train"], [*days["validation"], *days["test"]], leads)
-    learned = [day for day in archive.days if day in splits.train]
-    scales = fit_scales(archive.coarse(day) for day in learned)
-    return Material(**days, scales=scales, damped=fit_damped(archive, days["train"], leads))
 
 
 def start_fabric(settings: TrainSettings) -> Fabric:
@@ -88,9 +58,15 @@ class Run:
                 expected=f"a new folder {folder}", found="a run", remedy="Add --resume, or name another folder."
             )
         self.fabric = start_fabric(settings)
-        self.material = gather(archive, settings)
+        weights = starting_weights(settings)
+        self.material = gather(archive, settings, weights.card.scales if weights else None)
         torch.manual_seed(settings.samples.seed)
         self.network = CranPM(settings.network, self.material.scales)
+        if weights and settings.start:
+            self.network.load_state_dict(weights.network.state_dict())
+            tune(self.network, settings.start)
+        if self.fabric.is_global_zero:
+            check_disk(folder, self.network, settings)
         for branch in (getattr(self.network, "coarse", None), self.network.fine):
             if branch is not None:
                 branch.recompute = settings.machine.recompute
@@ -99,6 +75,7 @@ class Run:
         self.place = Place()
         self.frozen = settings.to_json() | {
             "scales": self.material.scales.model_dump(mode="json"),
+            "begun_from": weights.sha256 if weights else None,
             "processes": self.fabric.world_size,
         }
         torch.manual_seed(settings.samples.seed + 1 + self.fabric.global_rank)
@@ -238,7 +215,7 @@ class Run:
         with self.fabric.autocast():
             scores = score(network, self.inputs, own, leads, self.material.damped, self.fabric.to_device)
         if self.fabric.world_size > 1:
-            scores.sums = self.fabric.all_reduce(torch.from_numpy(scores.sums), reduce_op="sum").numpy()  # type: ignore[union-attr]
+            scores.sums = self.fabric.all_reduce(torch.from_numpy(scores.sums), reduce_op="sum").cpu().numpy()  # type: ignore[union-attr]
         return scores
 
     def _end_epoch(self, on_epoch: Report) -> None:
@@ -252,44 +229,13 @@ class Run:
         if self.fabric.is_global_zero and self.record:
             row = {"epoch": epoch, "step": self.place.step, "mean_rmse": scores.mean_rmse(), **scores.row()}
             self.record.epoch(row)
-            self._keep_weights(epoch, scores)
+            ranking = sorted(rows(self.folder / EPOCHS), key=lambda row: row["mean_rmse"])
+            best = [int(row["epoch"]) for row in ranking[: self.settings.scores.keep]]
+            card = make_card(self.network, self.archive, self.settings, scores, self.frozen["begun_from"])
+            keep_weights(self.folder, self.network, card, epoch, best)
             on_epoch(row)
         self.network.load_state_dict(kept)
         self.network.train()
-
-    def _keep_weights(self, epoch: int, scores: Scores) -> None:
-        """Write this epoch's weights if they are among the best; `best` points to the best."""
-        folder = self.folder / "weights"
-        ranking = sorted(rows(self.folder / EPOCHS), key=lambda row: row["mean_rmse"])[: self.settings.scores.keep]
-        names = [f"epoch-{int(row['epoch']):03d}" for row in ranking]
-        target = folder / f"epoch-{epoch:03d}"
-        shutil.rmtree(target, ignore_errors=True)  # left by a run that was interrupted right here
-        if target.name in names:
-            save_weights(target, self.network, self.card(scores))
-        for old in folder.glob("epoch-*"):
-            if old.name not in names:
-                shutil.rmtree(old, ignore_errors=True)
-        pointer = self.folder / ".best"
-        pointer.unlink(missing_ok=True)
-        pointer.symlink_to(Path("weights") / names[0])
-        pointer.replace(self.folder / "best")
-
-    def card(self, scores: Scores) -> Card:
-        """What the weights' model card says of this run."""
-        domain = self.archive.domain
-        lines = [
-            f"T+{lead}: RMSE {scores.rmse(lead):.2f} ug m-3, skill "
-            f"{100 * scores.skill(lead, 'persistence'):.1f} % against persistence, "
-            f"{100 * scores.skill(lead, 'damped'):.1f} % against damped persistence, on validation days."
-            for lead in scores.leads
-        ]
-        source = self.archive.attributes.get("producer", {}).get("source", "unknown")
-        return card_for(
-            self.network,
-            domain=f"{domain.name} {domain.north:g},{domain.west:g},{domain.south:g},{domain.east:g}",
-            data=f"archive snapshot {self.archive.snapshot}, days {self.settings.splits.train}, source: {source}",
-            about="\n".join(lines),
-        )
 
     def _test(self) -> Scores:
         self.fabric.barrier()

@@ -19,7 +19,7 @@ def make_optimiser(network: nn.Module, settings: OptimiserSettings) -> torch.opt
             no_decay = parameter.ndim < 2 or name.endswith(UNDECAYED)
             (plain if no_decay else decayed).append(parameter)
     groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": plain, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=settings.learning_rate)
+    return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=(0.9, settings.memory))
 
 
 def rate(step: int, steps_an_epoch: float, settings: OptimiserSettings) -> float:

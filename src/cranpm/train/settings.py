@@ -1,7 +1,8 @@
 """Everything that decides a training run, from one TOML file."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -19,6 +20,10 @@ from cranpm.days import DayRange, Splits, parse_days
 from cranpm.loss import LossSettings
 from cranpm.model import NetworkSettings, preset
 from cranpm.samples import SampleSettings
+from cranpm.settings import load
+
+SHIPPED = Path(__file__).parent / "recipes"
+"""Settings that come with the package."""
 
 
 class _Frozen(BaseModel):
@@ -33,6 +38,8 @@ class OptimiserSettings(_Frozen):
     """The cosine ends here."""
     weight_decay: NonNegativeFloat = 0.05
     """Not on biases, norms, embeddings, relative positions, alpha and beta."""
+    memory: Annotated[float, Field(gt=0, lt=1)] = 0.999
+    """Decay of the mean of squared gradients (Adam's second beta): lower forgets a rare, large gradient sooner."""
     warmup_epochs: NonNegativeFloat = 5
     epochs: PositiveInt = 30
     clip: PositiveFloat = 1.0
@@ -85,6 +92,17 @@ class SplitSettings(_Frozen):
         return Splits(self.train, self.validation, self.test)
 
 
+class StartSettings(_Frozen):
+    """Weights to begin with instead of a new network, and which part of them may change."""
+
+    weights: str
+    """A folder of weights; the network and its scales are theirs."""
+    part: Literal["all", "head", "lora"] = "all"
+    """Everything; the decoder alone; or changes of low rank to the attentions' projections."""
+    rank: PositiveInt = 8
+    """Of the changes, for `lora`."""
+
+
 class TrainSettings(_Frozen):
     """A training run."""
 
@@ -96,6 +114,7 @@ class TrainSettings(_Frozen):
     optimiser: OptimiserSettings = OptimiserSettings()
     machine: MachineSettings = MachineSettings()
     scores: ScoreSettings = ScoreSettings()
+    start: StartSettings | None = None
 
     @field_validator("network", mode="before")
     @classmethod
@@ -109,6 +128,14 @@ class TrainSettings(_Frozen):
         """Plain values that `model_validate` reads back."""
         splits = {name: str(getattr(self.splits, name)) for name in ("train", "validation", "test")}
         return self.model_dump(mode="json", exclude={"splits"}) | {"splits": splits}
+
+
+def load_settings(path: Path, overrides: Sequence[str] = (), **given: Any) -> TrainSettings:
+    """Settings from a file, or from one that is shipped by its name (paper.toml), and what is changed in it."""
+    shipped = SHIPPED / path.name
+    if not path.exists() and path.parent == Path() and shipped.is_file():
+        path = shipped
+    return load(TrainSettings, path, overrides, **given)
 
 
 def _merged(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

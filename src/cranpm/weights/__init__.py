@@ -2,6 +2,6 @@
 
 from cranpm.weights.card import Card, card_for
 from cranpm.weights.checkpoint import import_weights
-from cranpm.weights.folder import Weights, load_weights, save_weights
+from cranpm.weights.folder import Weights, find_weights, load_weights, save_weights
 
-__all__ = ["Card", "Weights", "card_for", "import_weights", "load_weights", "save_weights"]
+__all__ = ["Card", "Weights", "card_for", "find_weights", "import_weights", "load_weights", "save_weights"]

@@ -61,6 +61,11 @@ def load_weights(folder: Path | str) -> Weights:
     )
 
 
+def find_weights(name: str) -> Weights | None:
+    """Weights from a folder; None for `persistence`."""
+    return None if name == "persistence" else load_weights(name)
+
+
 def _load_ours(folder: Path) -> Weights:
     files, sha256 = read_sealed(folder, (TENSORS, SETTINGS, README))
     try:

@@ -1,0 +1,113 @@
+"""Is this machine fit, and what will a run cost: looked at before hours are spent."""
+
+import itertools
+import os
+import platform
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from cranpm import __version__
+from cranpm.bench.machine import forget_peak_memory, peak_memory
+from cranpm.bench.network import gemm_peak
+from cranpm.precision import has_bf16
+from cranpm.store import Archive
+from cranpm.train.keep import disk_need_gb, free_disk_gb
+from cranpm.train.loop import Run
+from cranpm.train.settings import TrainSettings
+
+STEPS = 3
+TIGHT = 0.8
+"""Share of free memory beyond which a run is a risk."""
+LEAST_DISK_GB = 5.0
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    found: str
+    verdict: Literal["good", "note", "bad"] = "good"
+    remedy: str = ""
+
+
+def machine_checks(folder: Path) -> list[Check]:
+    """What this machine has, whatever it is used for."""
+    memory, disk = free_memory_gb(), free_disk_gb(folder)
+    little = disk < LEAST_DISK_GB
+    bf16 = has_bf16()
+    return [
+        Check("versions", f"cranpm {__version__}, Python {platform.python_version()}, torch {torch.__version__}"),
+        Check("processor", f"{os.cpu_count()} cores, {gemm_peak('fp32'):.0f} GFLOP/s in matrix products (fp32)"),
+        Check("bf16", "yes" if bf16 else "imitated, slower than fp32", *(() if bf16 else ("note", "Use fp32 here."))),
+        Check("GPU", torch.cuda.get_device_name() if torch.cuda.is_available() else "none"),
+        Check("free memory", f"{memory:.1f} GB"),
+        Check("free disk", f"{disk:.0f} GB", *(("note", "An archive of Europe takes 35 MB a day.") if little else ())),
+    ]
+
+
+def run_checks(settings: TrainSettings, archive: Archive, folder: Path) -> list[Check]:
+    """Begin a run in a passing folder, take a few steps, and say what the whole would cost. Refusals are raised."""
+    free = free_memory_gb()
+    forget_peak_memory()
+    with tempfile.TemporaryDirectory() as passing:
+        run = Run(settings, archive, Path(passing) / "run", resume=False)
+        seconds = _seconds_a_step(run)
+    memory = peak_memory()
+    hours = run.steps * seconds / 3600
+    disk, room = disk_need_gb(run.network, settings), free_disk_gb(folder)
+    kept = (1 + settings.machine.workers) * min(settings.samples.cache_gb, run.inputs.size_gb(len(archive.days)))
+    tiles = settings.samples.days * settings.samples.tiles * settings.optimiser.accumulate
+    emulated = settings.machine.precision == "bf16" and not has_bf16()
+    return [
+        Check(
+            "days", ", ".join(f"{len(getattr(run.material, name))} {name}" for name in ("train", "validation", "test"))
+        ),
+        Check("network", f"{sum(p.numel() for p in run.network.parameters()) / 1e6:.2f} M parameters"),
+        Check("a step", f"{tiles} tiles in {seconds:.2g} s"),
+        Check(
+            "the run", f"{run.steps} steps: {_duration(hours)}, and the scores of {settings.optimiser.epochs} epochs"
+        ),
+        Check(
+            "precision",
+            settings.machine.precision,
+            *(("note", "Imitated here: --set machine.precision=fp32 is faster.") if emulated else ()),
+        ),
+        Check(
+            "memory",
+            f"{memory:.1f} GB for steps and {kept:.1f} GB for days, of {free:.1f} GB free",
+            *(
+                ("bad", "Fewer tiles or days a batch, machine.recompute, or a smaller samples.cache_gb.")
+                if memory + kept > TIGHT * free
+                else ()
+            ),
+        ),
+        Check("disk", f"{disk:.2g} GB of {room:.2g} GB free", *(("bad", "Make room first.") if disk > room else ())),
+    ]
+
+
+def _seconds_a_step(run: Run) -> float:
+    """Of the optimiser, loader included; the first step, which warms up, is not counted."""
+    accumulate, batches = run.settings.optimiser.accumulate, iter(run.loader())
+    seconds = []
+    for _ in range(STEPS + 1):
+        start = time.perf_counter()
+        if waiting := list(itertools.islice(batches, accumulate)):
+            run.step(waiting)
+            seconds.append(time.perf_counter() - start)
+    return sum(seconds[1:]) / len(seconds[1:]) if seconds[1:] else seconds[0]
+
+
+def _duration(hours: float) -> str:
+    return f"about {hours:.1f} hours" if hours >= 1 else f"about {60 * hours:.1f} minutes"
+
+
+def free_memory_gb() -> float:
+    """GB that can be had without swapping."""
+    lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+    return int(lines["MemAvailable"].split()[0]) * 1024 / 1e9

@@ -1,0 +1,43 @@
+"""Parts of a domain by name or box."""
+
+import tomllib
+from functools import cache
+from importlib.resources import files
+
+from cranpm.errors import CranpmError
+from cranpm.grid import Grid
+from cranpm.store import Window
+
+Box = tuple[float, float, float, float]
+
+
+@cache
+def regions() -> dict[str, Box]:
+    """Boxes N, W, S, E by name."""
+    boxes = tomllib.loads(files("cranpm").joinpath("regions.toml").read_text())
+    return {name: tuple(box) for name, box in boxes.items()}
+
+
+def parse_region(text: str, grid: Grid) -> Window:
+    """The window of a grid that a region's name, or a box written as N,W,S,E, covers."""
+    if text in regions():
+        box = regions()[text]
+    else:
+        try:
+            north, west, south, east = (float(part) for part in text.split(","))
+        except ValueError:
+            raise CranpmError(
+                expected=f"a region ({', '.join(regions())}) or a box N,W,S,E",
+                found=repr(text),
+                remedy='For example --region "Po Valley", or --region 46,7,44,13.',
+            ) from None
+        box = (north, west, south, east)
+    rows, cols = grid.slices(*box)
+    inside = box[0] <= grid.north and box[1] >= grid.west and box[2] >= grid.south and box[3] <= grid.east
+    if not inside or rows.stop == rows.start or cols.stop == cols.start:
+        raise CranpmError(
+            expected=f"a region inside N {grid.north:g}, W {grid.west:g}, S {grid.south:g}, E {grid.east:g}",
+            found=text,
+            remedy="Choose a region of the archive's domain.",
+        )
+    return rows, cols

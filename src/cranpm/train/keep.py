@@ -1,0 +1,84 @@
+"""The weights that a run keeps: the best epochs, each a folder with its model card, and enough disk for them."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from torch import nn
+
+from cranpm.errors import CranpmError
+from cranpm.model import CranPM
+from cranpm.store import Archive
+from cranpm.train.settings import TrainSettings
+from cranpm.train.start import merged
+from cranpm.train.state import KEPT
+from cranpm.train.validate import Scores
+from cranpm.weights import Card, card_for, save_weights
+
+BYTES = 4
+MOMENTS = 2
+LOGS_GB = 0.1
+
+
+def disk_need_gb(network: nn.Module, settings: TrainSettings) -> float:
+    """GB that a run may take: its states and the one being written, the best weights and one more, the logs."""
+    size = sum(tensor.numel() for tensor in network.state_dict().values())
+    learned = sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad)
+    state = size * (2 if settings.optimiser.average else 1) + MOMENTS * learned
+    return BYTES * (state * (KEPT + 1) + size * (settings.scores.keep + 1)) / 1e9 + LOGS_GB
+
+
+def free_disk_gb(folder: Path) -> float:
+    """GB free where `folder` is or will be."""
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    return shutil.disk_usage(there).free / 1e9
+
+
+def check_disk(folder: Path, network: nn.Module, settings: TrainSettings) -> None:
+    """Refuse a disk on which the run would end half-way; what a resumed run has written already counts as room."""
+    written = sum(path.stat().st_size for path in folder.rglob("*.safetensors") if path.is_file()) / 1e9
+    need, free = disk_need_gb(network, settings), free_disk_gb(folder) + written
+    if free < need:
+        raise CranpmError(
+            expected=f"{need:.2f} GB free for the run in {folder}",
+            found=f"{free:.2f} GB",
+            remedy="Make room, name a folder on another disk, or lower scores.keep.",
+        )
+
+
+def keep_weights(folder: Path, network: CranPM, card: Card, epoch: int, best: Sequence[int]) -> None:
+    """Write an epoch's weights if it is among the best, drop those that no longer are, let `best` name the first."""
+    names = [f"epoch-{number:03d}" for number in best]
+    target = folder / "weights" / f"epoch-{epoch:03d}"
+    shutil.rmtree(target, ignore_errors=True)  # left by a run that was interrupted right here
+    if target.name in names:
+        save_weights(target, merged(network), card)
+    pointer = folder / ".best"
+    pointer.unlink(missing_ok=True)
+    pointer.symlink_to(Path("weights") / names[0])
+    pointer.replace(folder / "best")
+    for old in target.parent.glob("epoch-*"):
+        if old.name not in names:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def make_card(
+    network: CranPM, archive: Archive, settings: TrainSettings, scores: Scores, begun_from: str | None
+) -> Card:
+    """What the weights' model card says of a run; `begun_from` is the checksum of the weights that were tuned."""
+    domain = archive.domain
+    lines = [
+        f"T+{lead}: RMSE {scores.rmse(lead):.2f} ug m-3, skill "
+        f"{100 * scores.skill(lead, 'persistence'):.1f} % against persistence, "
+        f"{100 * scores.skill(lead, 'damped'):.1f} % against damped persistence, on validation days."
+        for lead in scores.leads
+    ]
+    if settings.start:
+        lines.append(f"Tuned ({settings.start.part}) from the weights {begun_from}.")
+    source = archive.attributes.get("producer", {}).get("source", "unknown")
+    return card_for(
+        network,
+        domain=f"{domain.name} {domain.north:g},{domain.west:g},{domain.south:g},{domain.east:g}",
+        data=f"archive snapshot {archive.snapshot}, days {settings.splits.train}, source: {source}",
+        about="\n".join(lines),
+    )

@@ -1,0 +1,98 @@
+"""What a run learns from and is judged by; whatever is wrong with it is refused before the first step."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+
+from cranpm.baselines.damped import DampedPersistence, fit_damped
+from cranpm.days import check_leakage, usable
+from cranpm.errors import CranpmError
+from cranpm.fields import Quality
+from cranpm.samples import land_corners
+from cranpm.scale import Scales, fit_scales
+from cranpm.store import Archive
+from cranpm.train.settings import TrainSettings
+
+PROBE = 64
+
+
+@dataclass(frozen=True)
+class Material:
+    """Start days of each split, scales and the honest opponent."""
+
+    train: list[date]
+    validation: list[date]
+    test: list[date]
+    scales: Scales
+    damped: DampedPersistence
+
+
+def gather(archive: Archive, settings: TrainSettings, scales: Scales | None = None) -> Material:
+    """Days, scales (fitted on training days unless given) and damped persistence."""
+    splits, leads = settings.splits.checked(), settings.network.leads
+    sound = [day for day in archive.days if archive.quality(day) is Quality.GOOD]
+    days = {name: usable(sound, getattr(splits, name), leads) for name in ("train", "validation", "test")}
+    for name, found in days.items():
+        if not found:
+            raise CranpmError(
+                expected=f"{name} days in the archive, of good quality: {getattr(splits, name)}, "
+                "with the day before and the days ahead",
+                found="none",
+                remedy=f"Simulate or ingest them, or move splits.{name}.",
+            )
+    check_leakage(days["train"], [*days["validation"], *days["test"]], leads)
+    _check_domain(archive, settings)
+    _check_tiles(settings)
+    _check_stations(archive, settings)
+    ranges = (splits.train, splits.validation, splits.test)
+    _check_filled(archive, [day for day in sound if any(day in split for split in ranges)])
+    if scales is None:
+        scales = fit_scales(archive.coarse(day) for day in sound if day in splits.train)
+    return Material(**days, scales=scales, damped=fit_damped(archive, days["train"], leads))
+
+
+def _check_domain(archive: Archive, settings: TrainSettings) -> None:
+    """A network that begins anew is made for the grid of its archive; one that is tuned may come from elsewhere."""
+    wanted, found = settings.network.coarse_shape, archive.domain.coarse.shape
+    if settings.start is None and settings.network.fusion != "none" and wanted != found:
+        raise CranpmError(
+            expected=f"a domain of {wanted[0]} x {wanted[1]} coarse cells (network.coarse.shape)",
+            found=f"{archive.domain.name} of {found[0]} x {found[1]}",
+            remedy=f"Name the archive that the settings were written for, or --set network.coarse.shape={list(found)}.",
+        )
+
+
+def _check_tiles(settings: TrainSettings) -> None:
+    """Scores of tiles of one size do not describe forecasts with tiles of another."""
+    wanted, found = settings.network.tile_shape, settings.samples.size
+    if wanted != (found, found):
+        raise CranpmError(
+            expected=f"tiles of the size that forecasts use, network.fine.shape = {list(wanted)}",
+            found=f"samples.size = {found}",
+            remedy=f"--set network.fine.shape=[{found},{found}], or another samples.size.",
+        )
+
+
+def _check_stations(archive: Archive, settings: TrainSettings) -> None:
+    if settings.loss.station > 0 and not len(archive.stations):
+        raise CranpmError(
+            expected=f"stations in the archive, for loss.station = {settings.loss.station:g}",
+            found="none",
+            remedy="Ingest stations, or --set loss.station=0.",
+        )
+
+
+def _check_filled(archive: Archive, days: Sequence[date]) -> None:
+    """Every day has PM2.5 somewhere; looks at the window with most land first, at all the rest only if it is empty."""
+    corners, share = land_corners(archive.land(), min(PROBE, *archive.domain.fine.shape))
+    row, col = corners[share.argmax()]
+    window = (slice(int(row), int(row) + PROBE), slice(int(col), int(col) + PROBE))
+    for day in days:
+        if not (np.isfinite(archive.pm25(day, window)).any() or np.isfinite(archive.pm25(day)).any()):
+            raise CranpmError(
+                expected=f"PM2.5 on {day}",
+                found="no value anywhere",
+                remedy="Ingest that day again, or move the splits so that they leave it out.",
+            )
