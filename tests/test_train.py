@@ -217,7 +217,10 @@ def test_scales_see_training_days_only(month):
     ("overrides", "message"),
     [
         (["splits.validation=2021-01-15..2021-01-27"], "train and validation days that do not overlap"),
-        (["splits.test=2031-01-01..2031-02-01"], "test days in the archive, of good quality: 2031-01-01..2031-02-01.*found none"),
+        (
+            ["splits.test=2031-01-01..2031-02-01"],
+            "test days in the archive, of good quality: 2031-01-01..2031-02-01.*found none",
+        ),
         (["splits.train=2021-01-01..2021-01-03"], "train days in the archive"),
         (["samples.days=40"], "at least 40 usable training days"),
         (["samples.size=1024", "network.fine.shape=[1024,1024]"], "tiles no larger than the domain"),
