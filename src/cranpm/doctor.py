@@ -57,9 +57,12 @@ def run_checks(settings: TrainSettings, archive: Archive, folder: Path) -> list[
     forget_peak_memory()
     with tempfile.TemporaryDirectory() as passing:
         run = Run(settings, archive, Path(passing) / "run", resume=False)
-        seconds = _seconds_a_step(run)
+        reading, seconds = _speed(run)
     memory = peak_memory()
-    hours = run.steps * seconds / 3600
+    read = len(run.batches) * (
+        1 if run.inputs.size_gb(len(archive.days)) <= settings.samples.cache_gb else settings.optimiser.epochs
+    )
+    hours = (run.steps * seconds + read * reading) / 3600
     disk, room = disk_need_gb(run.network, settings), free_disk_gb(folder)
     kept = (1 + settings.machine.workers) * min(settings.samples.cache_gb, run.inputs.size_gb(len(archive.days)))
     tiles = settings.samples.days * settings.samples.tiles * settings.optimiser.accumulate
@@ -69,7 +72,7 @@ def run_checks(settings: TrainSettings, archive: Archive, folder: Path) -> list[
             "days", ", ".join(f"{len(getattr(run.material, name))} {name}" for name in ("train", "validation", "test"))
         ),
         Check("network", f"{sum(p.numel() for p in run.network.parameters()) / 1e6:.2f} M parameters"),
-        Check("a step", f"{tiles} tiles in {seconds:.2g} s"),
+        Check("a step", f"{tiles} tiles in {seconds:.2g} s; {reading:.2g} s to read a batch of new days"),
         Check(
             "the run", f"{run.steps} steps: {_duration(hours)}, and the scores of {settings.optimiser.epochs} epochs"
         ),
@@ -91,16 +94,19 @@ def run_checks(settings: TrainSettings, archive: Archive, folder: Path) -> list[
     ]
 
 
-def _seconds_a_step(run: Run) -> float:
-    """Of the optimiser, loader included; the first step, which warms up, is not counted."""
+def _speed(run: Run) -> tuple[float, float]:
+    """Seconds to read a batch whose days are new, and of a step of the optimiser; the first of each warms up."""
     accumulate, batches = run.settings.optimiser.accumulate, iter(run.loader())
-    seconds = []
-    for _ in range(STEPS + 1):
-        start = time.perf_counter()
-        if waiting := list(itertools.islice(batches, accumulate)):
-            run.step(waiting)
-            seconds.append(time.perf_counter() - start)
-    return sum(seconds[1:]) / len(seconds[1:]) if seconds[1:] else seconds[0]
+    kept = list(itertools.islice(batches, 1))
+    start = time.perf_counter()
+    kept += itertools.islice(batches, STEPS)
+    reading = (time.perf_counter() - start) / max(len(kept) - 1, 1)
+    del batches  # stops the workers, which would go on reading
+    run.step(kept[:1])
+    start = time.perf_counter()
+    for batch in kept:
+        run.step([batch])
+    return reading, accumulate * (time.perf_counter() - start) / len(kept)
 
 
 def _duration(hours: float) -> str:
