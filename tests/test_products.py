@@ -180,6 +180,13 @@ def test_kill_nine_while_writing_leaves_the_old_product(forecast, archive, tmp_p
     process.stdout.close()
     assert files(old, "nc")[0].read_bytes() == before
     assert not files(old, "tif")
+    left = [path for path in tmp_path.iterdir() if path.name.startswith(".") and path != old.resolve()]
+    assert len(left) == 1
+    publish(forecast, archive, tmp_path, ("nc",))
+    assert left[0].exists()  # perhaps somebody is still writing it
+    os.utime(left[0], (0, 0))
+    publish(forecast, archive, tmp_path, ("nc",))
+    assert not left[0].exists()
 
 
 @pytest.mark.parametrize(("kind", "spare"), [("nc", 0.9), ("tif", 0.9), ("tif", 0.1), ("tif", 0.999)])

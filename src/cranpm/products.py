@@ -7,10 +7,11 @@ import json
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import rasterio
@@ -26,6 +27,7 @@ from cranpm.store import Archive
 
 STEP_UGM3 = 0.1
 MISSING = -32768
+A_DAY = 86400
 CHUNK = 512
 FORMATS = ("nc", "zarr", "tif", "png")
 FLAGS = {"good": 0, "degraded_input": 1, "no_forecast": 2}
@@ -216,9 +218,15 @@ def publish(
     except BaseException:
         shutil.rmtree(hidden, ignore_errors=True)
         raise
-    if old is not None:
-        shutil.rmtree(old, ignore_errors=True)
+    for left in {old, *_leftovers(public)} - {None, hidden}:
+        shutil.rmtree(cast(Path, left), ignore_errors=True)
     return public
+
+
+def _leftovers(public: Path) -> list[Path]:
+    """Folders of this day that writers left unfinished more than a day ago: killed, not slow."""
+    found = [path for path in public.parent.glob(f".{public.name}.*") if path.is_dir() and not path.is_symlink()]
+    return [path for path in found if path != public.resolve() and time.time() - path.stat().st_mtime > A_DAY]
 
 
 def _check_place(public: Path, formats: Sequence[str]) -> Path | None:
