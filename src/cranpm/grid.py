@@ -180,15 +180,18 @@ def parse_domain(text: str) -> Domain:
     """A domain from its name or from a box written as N,W,S,E."""
     if text in DOMAINS:
         return DOMAINS[text]
+    return Domain("box", *parse_box(text, f"a domain name ({', '.join(DOMAINS)})", "--domain alps"))
+
+
+def parse_box(text: str, otherwise: str, example: str) -> tuple[float, float, float, float]:
+    """Four numbers N,W,S,E; the message says what else the text could have been."""
     try:
         north, west, south, east = (float(part) for part in text.split(","))
     except ValueError:
         raise CranpmError(
-            expected=f"a domain name ({', '.join(DOMAINS)}) or a box N,W,S,E",
-            found=repr(text),
-            remedy="For example --domain alps, or --domain 50,4,42,16.",
+            expected=f"{otherwise} or a box N,W,S,E", found=repr(text), remedy=f"For example {example}, or 46,7,44,13."
         ) from None
-    return Domain("box", north, west, south, east)
+    return north, west, south, east
 
 
 def coarsen(values: Array, fine: Grid, coarse: Grid) -> Array:

@@ -5,7 +5,7 @@ from functools import cache
 from importlib.resources import files
 
 from cranpm.errors import CranpmError
-from cranpm.grid import Grid
+from cranpm.grid import Grid, parse_box
 from cranpm.store import Window
 
 Box = tuple[float, float, float, float]
@@ -20,18 +20,7 @@ def regions() -> dict[str, Box]:
 
 def parse_region(text: str, grid: Grid) -> Window:
     """The window of a grid that a region's name, or a box written as N,W,S,E, covers."""
-    if text in regions():
-        box = regions()[text]
-    else:
-        try:
-            north, west, south, east = (float(part) for part in text.split(","))
-        except ValueError:
-            raise CranpmError(
-                expected=f"a region ({', '.join(regions())}) or a box N,W,S,E",
-                found=repr(text),
-                remedy='For example --region "Po Valley", or --region 46,7,44,13.',
-            ) from None
-        box = (north, west, south, east)
+    box = regions().get(text) or parse_box(text, f"a region ({', '.join(regions())})", '--region "Po Valley"')
     rows, cols = grid.slices(*box)
     inside = box[0] <= grid.north and box[1] >= grid.west and box[2] >= grid.south and box[3] <= grid.east
     if not inside or rows.stop == rows.start or cols.stop == cols.start:
