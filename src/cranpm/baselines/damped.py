@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import lru_cache
 
 import numpy as np
 
@@ -68,11 +69,11 @@ def _fit_rho(
 ) -> dict[int, float]:
     """Least squares through the origin of later anomalies on today's."""
     products, squares = dict.fromkeys(leads, 0.0), dict.fromkeys(leads, 0.0)
+    anomaly = lru_cache(maxsize=len(leads) + 1)(lambda day: archive.pm25(day) - usual.usual(day))  # days come again
     for day in days:
-        today = archive.pm25(day) - usual.usual(day)
+        today = anomaly(day)
         for lead in leads:
-            valid = day + timedelta(days=lead)
-            later = archive.pm25(valid) - usual.usual(valid)
+            later = anomaly(day + timedelta(days=lead))
             both = np.isfinite(today) & np.isfinite(later)
             products[lead] += float((today[both] * later[both]).sum(dtype=np.float64))
             squares[lead] += float((today[both] ** 2).sum(dtype=np.float64))
