@@ -14,6 +14,7 @@ import torch
 from cranpm import __version__
 from cranpm.bench.machine import forget_peak_memory, peak_memory
 from cranpm.bench.network import gemm_peak
+from cranpm.model.cost import size
 from cranpm.precision import has_bf16
 from cranpm.store import Archive
 from cranpm.train.keep import disk_need_gb, free_disk_gb
@@ -59,19 +60,18 @@ def run_checks(settings: TrainSettings, archive: Archive, folder: Path) -> list[
         run = Run(settings, archive, Path(passing) / "run", resume=False)
         reading, seconds = _speed(run)
     memory = peak_memory()
-    read = len(run.batches) * (
-        1 if run.inputs.size_gb(len(archive.days)) <= settings.samples.cache_gb else settings.optimiser.epochs
-    )
+    in_memory = run.inputs.size_gb(len(archive.days))
+    read = len(run.batches) * (1 if in_memory <= settings.samples.cache_gb else settings.optimiser.epochs)
     hours = (run.steps * seconds + read * reading) / 3600
     disk, room = disk_need_gb(run.network, settings), free_disk_gb(folder)
-    kept = (1 + settings.machine.workers) * min(settings.samples.cache_gb, run.inputs.size_gb(len(archive.days)))
+    kept = (1 + settings.machine.workers) * min(settings.samples.cache_gb, in_memory)
     tiles = settings.samples.days * settings.samples.tiles * settings.optimiser.accumulate
     emulated = settings.machine.precision == "bf16" and not has_bf16()
     return [
         Check(
             "days", ", ".join(f"{len(getattr(run.material, name))} {name}" for name in ("train", "validation", "test"))
         ),
-        Check("network", f"{sum(p.numel() for p in run.network.parameters()) / 1e6:.2f} M parameters"),
+        Check("network", f"{size(run.network) / 1e6:.2f} M parameters"),
         Check("a step", f"{tiles} tiles in {seconds:.2g} s; {reading:.2g} s to read a batch of new days"),
         Check(
             "the run", f"{run.steps} steps: {_duration(hours)}, and the scores of {settings.optimiser.epochs} epochs"

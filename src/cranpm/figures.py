@@ -126,8 +126,8 @@ def check_picture(path: Path) -> None:
 
 def _label(archive: Archive) -> str:
     """What everybody who looks at the map must know of its data."""
-    source = archive.attributes["producer"]["source"]
-    return "simulated data · not a real observation" if source == "simulation" else f"source: {source}"
+    simulated = archive.source == "simulation"
+    return "simulated data · not a real observation" if simulated else f"source: {archive.source}"
 
 
 def _frame(grid: Grid) -> tuple[Figure, Axes, Axes]:

@@ -81,7 +81,7 @@ def predict(
     provenance: dict[str, Any] = {
         "software": f"cranpm {__version__}",
         "archive_snapshot": archive.snapshot,
-        "archive_source": archive.attributes.get("producer", {}).get("source", "unknown"),
+        "archive_source": archive.source,
         "method": "persistence",
     }
     if weights is None:

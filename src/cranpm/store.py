@@ -45,6 +45,11 @@ class Archive:
     def __reduce__(self) -> tuple[type["Archive"], tuple[str, str]]:
         return Archive, (self.location, self.snapshot)
 
+    @property
+    def source(self) -> str:
+        """What filled the archive: `simulation`, or the name of a provider."""
+        return str(self.attributes["producer"].get("source", "unknown"))
+
     @cached_property
     def _quality(self) -> Array:
         return self._read("quality")

@@ -2,6 +2,8 @@
 
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,15 @@ from cranpm.store import Archive, Window
 FIRST = date(2021, 1, 1)
 SAMPLES = 60
 ROUNDS = 5
+
+
+@contextmanager
+def passing_archive(domain: str, days: DayRange) -> Iterator[Archive]:
+    """A simulated archive that is gone afterwards."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = str(Path(folder) / "archive")
+        simulate_archive(place, parse_domain(domain), days, SimulationSettings())
+        yield Archive(place)
 
 
 def simulate(domain: str, days: int) -> dict[str, Any]:
@@ -48,12 +59,9 @@ def simulate(domain: str, days: int) -> dict[str, Any]:
 
 def store(domain: str, days: int) -> dict[str, Any]:
     """Random samples (two days, target, statics) from the archive against the same reads from plain zarr."""
-    with tempfile.TemporaryDirectory() as folder:
-        place, plain = str(Path(folder) / "archive"), str(Path(folder) / "plain.zarr")
-        last = FIRST + timedelta(days=days - 1)
-        simulate_archive(place, parse_domain(domain), DayRange(FIRST, last), SimulationSettings())
-        archive = Archive(place)
-        group = _copy_to_zarr(archive, plain)
+    span = DayRange(FIRST, FIRST + timedelta(days=days - 1))
+    with passing_archive(domain, span) as archive, tempfile.TemporaryDirectory() as folder:
+        group = _copy_to_zarr(archive, str(Path(folder) / "plain.zarr"))
         samples = _random_samples(archive)
         ours, reference = [], []
         for _ in range(ROUNDS):

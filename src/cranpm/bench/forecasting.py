@@ -1,23 +1,19 @@
 """How fast a continent is forecast, against the plain way: fixed tiles, the coarse branch for each, fp32."""
 
-import tempfile
 from datetime import date, timedelta
-from pathlib import Path
 from typing import Any
 
 import torch
 
+from cranpm.bench.archive import passing_archive
 from cranpm.bench.machine import forget_peak_memory, peak_memory, timed
 from cranpm.bench.network import gemm_peak
 from cranpm.days import LEADS, DayRange
-from cranpm.fill import simulate_archive
-from cranpm.grid import parse_domain
 from cranpm.inputs import Inputs
 from cranpm.model import AnySettings, build
 from cranpm.model.cost import cost
 from cranpm.precision import best_precision
 from cranpm.predict import predict
-from cranpm.simulate import SimulationSettings
 from cranpm.store import Archive
 from cranpm.tiles import adaptive_plan, even_plan, facts, land_plan
 from cranpm.weights import Weights, card_for
@@ -28,15 +24,10 @@ FIXED_TILES = 198
 """Of the authors' forecaster over Europe, 512 pixels each."""
 
 
-def bench_forecast(settings: AnySettings, domain: str = "europe", archive: Archive | None = None) -> dict[str, Any]:
+def bench_forecast(settings: AnySettings, domain: str = "europe") -> dict[str, Any]:
     """Wall time by stage of all leads over a domain, untrained network; the reference is scaled from few tiles."""
-    with tempfile.TemporaryDirectory() as folder:
-        if archive is None:
-            place = str(Path(folder) / "archive")
-            days = DayRange(DAY - timedelta(days=1), DAY)
-            simulate_archive(place, parse_domain(domain), days, SimulationSettings())
-            archive = Archive(place)
-        network = build(settings).eval()
+    network = build(settings).eval()
+    with passing_archive(domain, DayRange(DAY - timedelta(days=1), DAY)) as archive:
         return _measure(archive, Weights(network, card_for(network), "untrained"), settings)
 
 

@@ -5,14 +5,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from cranpm.bench.archive import passing_archive
 from cranpm.bench.machine import forget_peak_memory, peak_memory, timed
 from cranpm.days import DayRange
-from cranpm.fill import simulate_archive
-from cranpm.grid import parse_domain
 from cranpm.model import AnySettings, build
 from cranpm.model.cost import example
-from cranpm.simulate import SimulationSettings
-from cranpm.store import Archive
 from cranpm.train.loop import Run
 from cranpm.train.settings import SplitSettings, TrainSettings
 
@@ -24,14 +21,11 @@ ROUNDS = 3
 
 def bench_training(settings: TrainSettings, domain: str = "alps", steps: int = 30) -> dict[str, Any]:
     """Tiles a second of a run on two simulated months, over `steps` batches."""
-    with tempfile.TemporaryDirectory() as folder:
-        place = str(Path(folder) / "archive")
-        days = DayRange(SPLITS.train.first, SPLITS.test.last)
-        simulate_archive(place, parse_domain(domain), days, SimulationSettings())
-        endless = settings.optimiser.model_copy(update={"epochs": 1_000})
-        changed = settings.model_copy(update={"splits": SPLITS, "optimiser": endless})
-        run = Run(changed, Archive(place), Path(folder) / "run", resume=False)
-        return _speeds(run, steps)
+    endless = settings.optimiser.model_copy(update={"epochs": 1_000})
+    changed = settings.model_copy(update={"splits": SPLITS, "optimiser": endless})
+    days = DayRange(SPLITS.train.first, SPLITS.test.last)
+    with passing_archive(domain, days) as archive, tempfile.TemporaryDirectory() as folder:
+        return _speeds(Run(changed, archive, Path(folder) / "run", resume=False), steps)
 
 
 def _speeds(run: Run, steps: int) -> dict[str, Any]:

@@ -74,18 +74,18 @@ def doctor(
 ) -> None:
     """Look at this machine and, with settings and an archive, at a run: memory, disk and time before it begins.
 
-    Takes a few steps of the run, writes nothing. Exit code 1 where the run would fail.
+    Takes a few steps of the run in a passing folder. Exit code 1 where memory or disk will not do.
     """
     from cranpm.doctor import machine_checks, run_checks
     from cranpm.errors import CranpmError
     from cranpm.store import Archive
     from cranpm.train import load_settings
 
-    checks = machine_checks(folder)
     if (settings is None) != (archive is None):
         raise CranpmError(
             expected="settings and --archive together", found="one of the two", remedy="Give both, or none of them."
         )
+    checks = machine_checks(folder)
     if settings and archive:
         wanted = load_settings(settings, override or ())
         with err.status("taking a few steps of the run", spinner="dots"):

@@ -75,10 +75,9 @@ def make_card(
     ]
     if settings.start:
         lines.append(f"Tuned ({settings.start.part}) from the weights {begun_from}.")
-    source = archive.attributes.get("producer", {}).get("source", "unknown")
     return card_for(
         network,
         domain=f"{domain.name} {domain.north:g},{domain.west:g},{domain.south:g},{domain.east:g}",
-        data=f"archive snapshot {archive.snapshot}, days {settings.splits.train}, source: {source}",
+        data=f"archive snapshot {archive.snapshot}, days {settings.splits.train}, source: {archive.source}",
         about="\n".join(lines),
     )

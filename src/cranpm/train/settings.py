@@ -19,6 +19,7 @@ from pydantic import (
 from cranpm.days import DayRange, Splits, parse_days
 from cranpm.loss import LossSettings
 from cranpm.model import NetworkSettings, preset
+from cranpm.precision import Precision
 from cranpm.samples import SampleSettings
 from cranpm.settings import load
 
@@ -53,7 +54,7 @@ class OptimiserSettings(_Frozen):
 class MachineSettings(_Frozen):
     """How the work is done; nothing here changes what is learned beyond rounding."""
 
-    precision: Literal["fp32", "bf16"] = "bf16"
+    precision: Precision = "bf16"
     compile: bool = False
     recompute: bool = False
     """Compute blocks again in the backward pass instead of keeping them: slower, less memory."""
