@@ -66,7 +66,7 @@ def finetune(
 
 def doctor(
     settings: Annotated[
-        Path | None, typer.Argument(metavar="[SETTINGS.toml]", help="Settings of the run to look at.")
+        Path | None, typer.Argument(metavar="SETTINGS.toml", help="Settings of the run to look at.")
     ] = None,
     archive: Annotated[str | None, typer.Option("--archive", help="Archive that the run would learn from.")] = None,
     folder: Annotated[Path, typer.Option("--out", help="Folder that the run would write.")] = Path(),
