@@ -1,15 +1,14 @@
 """Tuning changes what it should and nothing else; a look before a run says what it costs and what would stop it."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
 import torch
+from command import run_cli
 from model_cases import batch, random_network
 from test_train import settings
 
-from cranpm import cli
 from cranpm.doctor import machine_checks, run_checks
 from cranpm.errors import CranpmError
 from cranpm.store import Archive
@@ -95,13 +94,6 @@ def test_tuning_goes_on_after_an_interruption(weights, month, tmp_path):
 def test_weights_of_another_network_are_refused(weights, month, tmp_path):
     with pytest.raises(CranpmError, match=r"\[network\] as the weights have it; found other settings"):
         train(settings(*start(weights, "all"), "network.fusion=add"), month, tmp_path / "run")
-
-
-def run_cli(monkeypatch, *line: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["cranpm", *line])
-    with pytest.raises(SystemExit) as stop:
-        cli.main()
-    return stop.value.code
 
 
 def test_the_command_takes_the_network_from_the_weights(weights, month, tmp_path, monkeypatch, capsys):

@@ -1,17 +1,17 @@
 """A forecast is one field whatever the batch, refuses what it must not publish, and says what was replaced."""
 
-import sys
 from dataclasses import replace
 from datetime import date, timedelta
 
 import numpy as np
 import pytest
 import torch
+from command import run_cli
 from model_cases import TINY
 from sample_days import PRODUCER, SMALL, STATIONS, make_day
 
 import cranpm
-from cranpm import cli, predict
+from cranpm import predict
 from cranpm.baselines.persistence import persistence
 from cranpm.channels import INDEX
 from cranpm.errors import CranpmError
@@ -182,12 +182,47 @@ def test_a_spoiled_forecast_is_not_published(archive):
             "a value at T.1 .*1 pixels without",
         ),
         (lambda f: f.__setitem__((1, *np.argwhere(np.isfinite(today))[0]), 2500), "PM2.5 at T.2 up to 2000"),
-        (lambda f: f[2].__imul__(7), "a mean at T.3 like today's"),
+        (lambda f: f[2].__imul__(7), "a mean at T.3 of .* from today's"),
     ):
         fields = sound.fields.copy()
         change(fields)
         with refused(message):
-            predict.check(replace(sound, fields=fields), today)
+            predict.check(replace(sound, fields=fields), today, {})
+
+
+def test_a_mean_beyond_the_climatology_of_the_training_days_is_not_published(archive, weights):
+    """Three times today's mean passes without a climatology, not with one of days that never rose by half."""
+    day = archive.days[2]
+    sound = predict.predict(archive, day, None)
+    tripled = replace(sound, fields=3 * sound.fields)
+    predict.check(tripled, archive.pm25(day), {})
+    quiet = dict.fromkeys((1, 2, 3), (0.7, 1.4))
+    with refused("a mean at T.1 of"):
+        predict.check(tripled, archive.pm25(day), quiet)
+    torrid = replace(weights, card=weights.card.model_copy(update={"changes": {1: (40.0, 50.0)}}))
+    forecast(archive, torrid, leads=(1,))  # a climatology never forbids what is like today
+    spoiled = replace(weights, card=weights.card.model_copy(update={"changes": quiet}))
+    with torch.no_grad():
+        spoiled.network.decoder.head.bias += 20
+        with refused("a mean at T.1 of"):
+            forecast(archive, spoiled)
+        spoiled.network.decoder.head.bias -= 20
+
+
+def test_weights_of_simulated_days_are_refused_on_real_ones(tmp_path, weights):
+    days = [date(2021, 1, 1), date(2021, 1, 2)]
+    statics = Statics(*(np.ones(SMALL.fine.shape, kind) for kind in (np.float32, np.float32, bool)))
+    create_archive(str(tmp_path / "a"), SMALL, statics, STATIONS, PRODUCER)
+    with ArchiveWriter(str(tmp_path / "a")) as writer:
+        for day in days:
+            writer.put(make_day(day))
+    archive = Archive(str(tmp_path / "a"))
+    simulated = replace(weights, card=weights.card.model_copy(update={"source": "simulation"}))
+    with refused("trained on simulated days, the archive's come from test"):
+        predict.predict(archive, days[1], simulated)
+    labelled = predict.predict(archive, days[1], simulated, degrade=True)
+    assert "simulated" in labelled.degraded[0]
+    assert predict.predict(archive, days[1], weights).degraded == ()
 
 
 def test_leads_are_parsed():
@@ -203,13 +238,6 @@ def test_from_python(archive, weights):
     assert dataset.forecast_period.values.tolist() == [1, 2]
     same = cranpm.forecast(archive, archive.days[2], "persistence")
     assert np.nanmax(np.abs(same.pm2p5[0].values - archive.pm25(archive.days[2]))) < 0.051
-
-
-def run_cli(monkeypatch, *line: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["cranpm", *line])
-    with pytest.raises(SystemExit) as stop:
-        cli.main()
-    return stop.value.code
 
 
 def test_the_command_publishes_and_a_point_reads_it(archive, tmp_path, monkeypatch, capsys):

@@ -11,12 +11,12 @@ __version__ = version("cranpm")
 
 
 def forecast(
-    archive: Any, day: Any, weights: Any = "persistence", leads: Sequence[int] = (1, 2, 3), **how: Any
+    archive: Any, day: Any, weights: Any = "shipped", leads: Sequence[int] = (1, 2, 3), **how: Any
 ) -> "xarray.Dataset":
     """A checked forecast as the dataset that NetCDF files hold.
 
-    `archive` is a place or an Archive, `day` a date or its text, `weights` a folder, Weights or
-    "persistence"; `how` is passed on to `cranpm.predict.predict`.
+    `archive` is a place or an Archive, `day` a date or its text, `weights` a folder, Weights,
+    "shipped" or "persistence"; `how` is passed on to `cranpm.predict.predict`.
     """
     from datetime import date
 

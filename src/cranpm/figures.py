@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from cranpm.channels import COARSE, INDEX
 from cranpm.errors import CranpmError
 from cranpm.grid import EARTH_RADIUS_KM, Array, Grid
-from cranpm.store import Archive
+from cranpm.store import SIMULATION, Archive
 
 WIDTH_PX = 1500
 SEA, COAST, INK = "#e9eef2", "#3a3f44", "#22262a"
@@ -126,7 +126,7 @@ def check_picture(path: Path) -> None:
 
 def _label(archive: Archive) -> str:
     """What everybody who looks at the map must know of its data."""
-    simulated = archive.source == "simulation"
+    simulated = archive.source == SIMULATION
     return "simulated data · not a real observation" if simulated else f"source: {archive.source}"
 
 

@@ -13,7 +13,7 @@ from cranpm.grid import Domain, parse_domain
 from cranpm.layout import axis_index, create_archive
 from cranpm.realism import Sample, sample_archive, sample_world
 from cranpm.simulate import SIMULATOR_VERSION, SavedAir, SimulationSettings, World
-from cranpm.store import Archive, ArchiveWriter
+from cranpm.store import SIMULATION, Archive, ArchiveWriter
 
 OnDay = Callable[[date], None]
 
@@ -90,7 +90,7 @@ def sample(job: SimulationJob, location: str | None, on_day: OnDay = lambda _: N
 
 def _producer(settings: SimulationSettings, known: Mapping[str, Any]) -> dict[str, Any]:
     """What fills the archive; a first day that was left open is the archive's, or the first one asked for."""
-    producer = {"source": "simulation", "simulator": SIMULATOR_VERSION, **settings.model_dump(mode="json")}
+    producer = {"source": SIMULATION, "simulator": SIMULATOR_VERSION, **settings.model_dump(mode="json")}
     return producer | ({"first_day": known.get("first_day")} if settings.first_day is None else {})
 
 

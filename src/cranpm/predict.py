@@ -20,12 +20,14 @@ from cranpm.grid import TILE, Array, Grid
 from cranpm.inputs import WIND, Inputs
 from cranpm.model import Network
 from cranpm.precision import DTYPES, Precision, best_precision
-from cranpm.store import EVERYWHERE, Archive, Window
+from cranpm.store import EVERYWHERE, SIMULATION, Archive, Window
 from cranpm.tiles import OVERLAP, Mosaic, Plan, adaptive_plan
 from cranpm.weights import Weights
 
 DRIFT = 4.0
-"""The mean of a forecast over land may be this many times today's, or this part of it, give or take 5 ug m-3."""
+"""Without a climatology, the mean of a forecast may be this many times today's, or this part of it."""
+BEYOND = 1.5
+"""With one, it may rise and fall so many times as far as the domain's mean ever did in the training days."""
 SLACK_UGM3 = 5.0
 CPU = torch.device("cpu")
 
@@ -76,7 +78,7 @@ def predict(
 ) -> Forecast:
     """A checked forecast from `day`; without weights, by persistence. Nothing is replaced unless `degrade` says so."""
     grid, leads = archive.domain.fine.window(*region), tuple(sorted(leads))
-    stand_in, degraded = _complete(archive, day, degrade, weights is not None)
+    stand_in, degraded = _complete(archive, day, degrade, weights)
     today = archive.pm25(day, region)
     provenance: dict[str, Any] = {
         "software": f"cranpm {__version__}",
@@ -99,17 +101,19 @@ def predict(
             "method": weights.card.network.kind,
             "weights_sha256": weights.sha256,
             "weights_trained_on": weights.card.data or "not recorded",
+            "weights_source": weights.card.source or "not recorded",
             "precision": precision,
             "tiles": len(plan),
         }
     np.maximum(fields, 0, out=fields)
     result = Forecast(day, leads, fields, grid, degraded, provenance)
-    check(result, today)
+    whole = weights is not None and fields.shape[1:] == archive.domain.fine.shape
+    check(result, today, weights.card.changes if weights and whole else {})
     return result
 
 
 def _complete(
-    archive: Archive, day: date, degrade: bool, uses_yesterday: bool
+    archive: Archive, day: date, degrade: bool, weights: Weights | None
 ) -> tuple[dict[date, date], tuple[str, ...]]:
     """What stands in for what is missing, and how to say it; refused unless degrading is allowed."""
     if day not in archive.days:
@@ -122,10 +126,12 @@ def _complete(
     if archive.quality(day) == Quality.DEGRADED:
         faults.append(f"{day} is stored as degraded")
     yesterday = day - timedelta(days=1)
-    if uses_yesterday and yesterday not in archive.days:
+    if weights and weights.card.source == SIMULATION != archive.source:
+        faults.append(f"the weights were trained on simulated days, the archive's come from {archive.source}")
+    if weights and yesterday not in archive.days:
         stand_in[yesterday] = day
         faults.append(f"{yesterday} is missing: {day} stands in for it")
-    elif uses_yesterday and archive.quality(yesterday) == Quality.DEGRADED:
+    elif weights and archive.quality(yesterday) == Quality.DEGRADED:
         faults.append(f"{yesterday} is stored as degraded")
     if faults and not degrade:
         _refuse_inputs("; ".join(faults))
@@ -215,8 +221,12 @@ def _meet(window: Window, region: Window) -> bool:
     )
 
 
-def check(forecast: Forecast, today_ugm3: Array) -> None:
-    """Refuse a field that must not be published: holes on land, impossible values, a mean that ran away."""
+def check(forecast: Forecast, today_ugm3: Array, changes: Mapping[int, tuple[float, float]]) -> None:
+    """Refuse a field that must not be published: holes on land, impossible values, a mean that ran away.
+
+    `changes` is the weights' climatology of the mean of the whole domain (see `Card`), give or take 5 ug m-3; a region
+    has none.
+    """
     present = np.isfinite(today_ugm3)
     before = float(today_ugm3[present].mean()) if present.any() else 0.0
     for lead in forecast.leads:
@@ -229,8 +239,12 @@ def check(forecast: Forecast, today_ugm3: Array) -> None:
         top, mean = float(np.nanmax(field)), float(field[present].mean())
         if top > PM25_CEILING_UGM3:
             _refuse(f"PM2.5 at T+{lead} up to {PM25_CEILING_UGM3:g} ug m-3", f"{top:.0f}")
-        if not before / DRIFT - SLACK_UGM3 <= mean <= before * DRIFT + SLACK_UGM3:
-            _refuse(f"a mean at T+{lead} like today's {before:.1f} ug m-3", f"{mean:.1f}")
+        fall, rise = changes.get(lead, (1 / DRIFT, DRIFT))
+        if lead in changes:
+            fall, rise = min(fall, 1.0) / BEYOND, max(rise, 1.0) * BEYOND
+        low, high = max(0.0, before * fall - SLACK_UGM3), before * rise + SLACK_UGM3
+        if not low <= mean <= high:
+            _refuse(f"a mean at T+{lead} of {low:.1f} to {high:.1f} ug m-3, from today's {before:.1f}", f"{mean:.1f}")
 
 
 def _refuse(expected: str, found: str) -> None:

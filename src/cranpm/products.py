@@ -23,7 +23,7 @@ from cranpm.errors import CranpmError
 from cranpm.figures import draw, pm25_layer
 from cranpm.grid import FINE_STEP, Array
 from cranpm.predict import Forecast
-from cranpm.store import Archive
+from cranpm.store import SIMULATION, Archive
 
 STEP_UGM3 = 0.1
 MISSING = -32768
@@ -120,8 +120,8 @@ def _attributes(forecast: Forecast) -> dict[str, dict[str, Any]]:
 def _global_attributes(forecast: Forecast) -> dict[str, Any]:
     grid, now = forecast.grid, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     first, last = (forecast.valid(lead) for lead in (min(forecast.leads), max(forecast.leads)))
-    made_from = f"{forecast.provenance['archive_source']} {forecast.provenance.get('weights_trained_on', '')}"
-    caveat = "Made from simulated data: not for real decisions." if "simulation" in made_from else ""
+    made_from = f"{forecast.provenance['archive_source']} {forecast.provenance.get('weights_source', '')}"
+    caveat = "Made from simulated data: not for real decisions." if SIMULATION in made_from else ""
     return {
         "Conventions": "CF-1.11, ACDD-1.3",
         "title": f"PM2.5 forecast at 1 km from {forecast.day}",

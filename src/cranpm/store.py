@@ -24,6 +24,8 @@ from cranpm.repository import Group
 
 Window = tuple[slice, slice]
 EVERYWHERE: Window = (slice(None), slice(None))
+SIMULATION = "simulation"
+"""The source of archives that no provider filled."""
 
 
 class Archive:

@@ -1,11 +1,12 @@
 """Where tiles lie on a grid, and how their forecasts become one field without seams.
 
-A plan is a list of equally large tiles in strips of rows. Where tiles overlap, each counts by weights that rise from
-its border as a squared sine, divided by their sum, first along a strip and then from strip to strip.
+A plan is a list of equally large tiles in strips of rows, or of columns. Where tiles overlap, each counts by weights
+that rise from its border as a squared sine, divided by their sum, first along a strip and then from strip to strip.
 """
 
 from dataclasses import dataclass
 from functools import cache
+from typing import Literal
 
 import numpy as np
 
@@ -14,8 +15,8 @@ from cranpm.grid import Array
 from cranpm.store import Window
 
 OVERLAP = 64
-PHASES = 8
-"""First rows that the adaptive plan tries, evenly spread over one tile."""
+STRIP_STEP = 16
+"""Pixels, at most, between the places that the adaptive plan tries for a strip."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,8 @@ class Plan:
     shape: tuple[int, int]
     size: int
     corners: tuple[tuple[int, int], ...]
+    across: Literal[0, 1] = 0
+    """Axis that the strips divide: 0, strips of rows; 1, strips of columns."""
 
     def __len__(self) -> int:
         return len(self.corners)
@@ -71,38 +74,62 @@ def land_plan(land: Array, size: int, overlap: int = OVERLAP) -> Plan:
 
 
 def adaptive_plan(land: Array, size: int, overlap: int = OVERLAP) -> Plan:
-    """Tiles that begin where land begins: in strips of rows, each tile lies as far east as its land allows.
+    """Tiles that begin where land begins: in a strip of rows or columns, each tile lies as far on as its land allows.
 
-    Where land goes on across a border the next tile overlaps; across water it begins at the next coast. The strips
-    that need fewest tiles are taken; the plan is never larger than `land_plan`.
+    Where land goes on across a border the next tile overlaps; across water it begins at the next coast. Strips lie so
+    that fewest tiles are needed; the plan is never larger than `land_plan`.
     """
     shape = (land.shape[0], land.shape[1])
     _check(shape, size, overlap)
-    plans = [land_plan(land, size, overlap)]
-    for phase in range(PHASES):
-        skipped = phase * size // PHASES
-        rows = _sweep(np.any(land, axis=1), size, overlap, first=-skipped)
-        corners = [(row, col) for row in rows for col in _sweep(np.any(land[row : row + size], axis=0), size, overlap)]
-        plans.append(_sorted(shape, size, corners))
+    by_rows = _strips(land, size, overlap)
+    by_cols = [(row, col) for col, row in _strips(land.T, size, overlap)]
+    plans = [land_plan(land, size, overlap), _sorted(shape, size, by_rows), _sorted(shape, size, by_cols, across=1)]
     return min(plans, key=len)
 
 
-def _sweep(land: Array, size: int, overlap: int, first: int = 0) -> list[int]:
-    """Starts of intervals of `size` that hold all of `land`, with an overlap wherever land crosses a border.
+def _strips(land: Array, size: int, overlap: int) -> list[tuple[int, int]]:
+    """Corners of tiles in strips of rows; of all places for the strips, those with fewest tiles.
 
-    With a negative `first` the first interval begins so much before its land, as far as there is room.
+    From the last strip up: the tiles from a strip on are its own and those of the best strip that may follow it.
     """
+    rows, last = np.flatnonzero(land.any(axis=1)), land.shape[0] - size
+    along: dict[int, list[int]] = {}
+    follower: dict[int, int | None] = {}
+    tiles: dict[int, int] = {}
+    for start in sorted({*range(0, last + 1, min(STRIP_STEP, size - overlap)), last}, reverse=True):
+        along[start] = _sweep(np.any(land[start : start + size], axis=0), size, overlap)
+        beyond = rows[rows >= start + size]
+        follower[start] = None
+        if beyond.size:
+            latest = _next(int(beyond[0]), start, size, overlap, last)
+            follower[start] = min((other for other in tiles if other <= latest), key=lambda other: tiles[other])
+        rest = follower[start]
+        tiles[start] = len(along[start]) + (0 if rest is None else tiles[rest])
+    strip = min((start for start in tiles if not rows.size or start <= rows[0]), key=lambda start: tiles[start])
+    corners = []
+    at: int | None = strip
+    while at is not None:
+        corners += [(at, col) for col in along[at]]
+        at = follower[at]
+    return corners
+
+
+def _sweep(land: Array, size: int, overlap: int) -> list[int]:
+    """Starts of intervals of `size` that hold all of `land`, with an overlap wherever land crosses a border."""
     places = np.flatnonzero(land)
     starts: list[int] = []
     last = len(land) - size
     while places.size:
-        start = int(places[0]) + (first if not starts else 0)
-        if starts and places[0] <= starts[-1] + size:  # land goes on across the border
-            start = starts[-1] + size - overlap
-        starts.append(min(max(start, 0), last))
-        end = starts[-1] + size
-        places = places[places >= end]
+        first = int(places[0])
+        starts.append(_next(first, starts[-1], size, overlap, last) if starts else min(first, last))
+        places = places[places >= starts[-1] + size]
     return starts
+
+
+def _next(land: int, before: int, size: int, overlap: int, last: int) -> int:
+    """The latest start of an interval for the first `land` beyond the one that starts at `before`."""
+    crosses = land <= before + size
+    return min(before + size - overlap if crosses else land, last)
 
 
 def _starts(length: int, size: int, overlap: int) -> list[int]:
@@ -110,8 +137,8 @@ def _starts(length: int, size: int, overlap: int) -> list[int]:
     return np.linspace(0, length - size, count).round().astype(int).tolist()
 
 
-def _sorted(shape: tuple[int, int], size: int, corners: list[tuple[int, int]]) -> Plan:
-    return Plan(shape, size, tuple(sorted(set(corners))))
+def _sorted(shape: tuple[int, int], size: int, corners: list[tuple[int, int]], across: Literal[0, 1] = 0) -> Plan:
+    return Plan(shape, size, tuple(sorted(set(corners))), across)
 
 
 def _check(shape: tuple[int, int], size: int, overlap: int) -> None:
@@ -131,26 +158,27 @@ def ramp(size: int, overlap: int) -> Array:
 
 
 class Mosaic:
-    """Adds up tiles by their shares: of a row among the strips, and of a column among the tiles of a strip.
+    """Adds up tiles by their shares: of a strip among the strips, and of a tile among the tiles of its strip.
 
-    Every strip covers all land of its rows, so on land the shares add up to 1. NaN where no tile lies.
+    Every strip covers all land of its rows (or columns), so on land the shares add up to 1. NaN where no tile lies.
     """
 
     def __init__(self, plan: Plan, fields: int = 1, overlap: int = OVERLAP):
         self._plan, self._ramp = plan, ramp(plan.size, min(overlap, plan.size // 2))
-        self._rows = np.zeros(plan.shape[0])
-        self._cols = {row: np.zeros(plan.shape[1]) for row, _ in plan.corners}
-        for row in self._cols:
-            self._rows[row : row + plan.size] += self._ramp
-        for row, col in plan.corners:
-            self._cols[row][col : col + plan.size] += self._ramp
+        across, along = plan.across, 1 - plan.across
+        self._across = np.zeros(plan.shape[across])
+        self._along = {corner[across]: np.zeros(plan.shape[along]) for corner in plan.corners}
+        for strip in self._along:
+            self._across[strip : strip + plan.size] += self._ramp
+        for corner in plan.corners:
+            self._along[corner[across]][corner[along] : corner[along] + plan.size] += self._ramp
         self._sum = np.zeros((fields, *plan.shape), dtype=np.float32)
 
     def share(self, window: Window) -> Array:
         """How much a tile of the plan counts at each of its pixels."""
-        rows, cols = window
-        down = self._ramp / self._rows[rows]
-        return np.outer(down, self._ramp / self._cols[rows.start][cols]).astype(np.float32)
+        strip, tile = window[self._plan.across], window[1 - self._plan.across]
+        share = np.outer(self._ramp / self._across[strip], self._ramp / self._along[strip.start][tile])
+        return (share.T if self._plan.across else share).astype(np.float32)
 
     def add(self, window: Window, values: Array, field: int = 0) -> None:
         self._sum[(field, *window)] += self.share(window) * values

@@ -2,17 +2,19 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, timedelta
-from functools import lru_cache
 
 import numpy as np
 
 from cranpm.days import LEADS
 from cranpm.grid import Array
+from cranpm.layout import FILL, PM25_STEP, unpack_pm25
 from cranpm.store import EVERYWHERE, Archive, Window
 
 FIT_DAYS = 150
+FIT_PIXELS = 300_000
+"""On larger domains the damping is fitted on every n-th row and column; what is usual, on all pixels."""
 YEAR_FOR_CYCLE = 300
 """Training days must span this long for a yearly cycle; with less, what is usual is the mean."""
 
@@ -28,6 +30,8 @@ class DampedPersistence:
     cycle: tuple[float, float]
     """Cosine and sine of the day of the year, relative to the mean."""
     rho: Mapping[int, float]
+    changes: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+    """By lead, how far the mean of the domain fell and rose at most: the later mean over the earlier."""
 
     def usual(self, day: date, window: Window = EVERYWHERE) -> Array:
         """PM2.5 to expect on a day without looking at the day before."""
@@ -40,19 +44,31 @@ class DampedPersistence:
 
 
 def fit_damped(archive: Archive, days: Sequence[date], leads: Sequence[int] = LEADS) -> DampedPersistence:
-    """Fitted on training start days (at most 150, evenly spread) and their targets."""
+    """Fitted on training start days (at most 150, evenly spread) and their targets; each day is read once."""
     chosen = [days[index] for index in np.unique(np.linspace(0, len(days) - 1, FIT_DAYS).round().astype(int))]
-    total, count = np.zeros(archive.domain.fine.shape), np.zeros(archive.domain.fine.shape)
-    level = []
-    for day in chosen:
-        field = archive.pm25(day)
-        valid = np.isfinite(field)
-        total += np.where(valid, field, 0)
-        count += valid
-        level.append(float(np.nanmean(field)))
-    mean = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0).astype(np.float32)
-    unfinished = DampedPersistence(mean, _fit_cycle(chosen, level), {})
-    return DampedPersistence(mean, unfinished.cycle, _fit_rho(archive, chosen, leads, unfinished))
+    shape = archive.domain.fine.shape
+    stride = math.ceil(math.sqrt(shape[0] * shape[1] / FIT_PIXELS))
+    total, count = np.zeros(shape, np.int32), np.zeros(shape, np.int16)
+    level, sample = {}, {}
+    for day in sorted({*chosen, *(day + timedelta(days=lead) for day in chosen for lead in leads)}):
+        packed = archive.packed_pm25(day)
+        sample[day] = packed[::stride, ::stride].copy()
+        valid = packed != FILL
+        level[day] = float(packed.mean(where=valid, dtype=np.float64))
+        if day in chosen:
+            np.add(total, packed, out=total, where=valid)
+            count += valid
+    mean = np.divide(total, count, out=np.full(shape, np.nan, np.float32), where=count > 0) * np.float32(PM25_STEP)
+    cycle = _fit_cycle(chosen, [level[day] for day in chosen])
+    thinned = DampedPersistence(mean[::stride, ::stride], cycle, {})
+    anomaly = {day: unpack_pm25(values) - thinned.usual(day) for day, values in sample.items()}
+    ratios = {lead: [level[day + timedelta(days=lead)] / level[day] for day in chosen] for lead in leads}
+    return DampedPersistence(
+        mean,
+        cycle,
+        rho={lead: _fit_rho(anomaly, chosen, lead) for lead in leads},
+        changes={lead: (min(ratio), max(ratio)) for lead, ratio in ratios.items()},
+    )
 
 
 def _fit_cycle(days: Sequence[date], level: Sequence[float]) -> tuple[float, float]:
@@ -64,20 +80,15 @@ def _fit_cycle(days: Sequence[date], level: Sequence[float]) -> tuple[float, flo
     return float(cosine / constant), float(sine / constant)
 
 
-def _fit_rho(
-    archive: Archive, days: Sequence[date], leads: Sequence[int], usual: DampedPersistence
-) -> dict[int, float]:
+def _fit_rho(anomaly: Mapping[date, Array], days: Sequence[date], lead: int) -> float:
     """Least squares through the origin of later anomalies on today's."""
-    products, squares = dict.fromkeys(leads, 0.0), dict.fromkeys(leads, 0.0)
-    anomaly = lru_cache(maxsize=len(leads) + 1)(lambda day: archive.pm25(day) - usual.usual(day))  # days come again
+    product, square = 0.0, 0.0
     for day in days:
-        today = anomaly(day)
-        for lead in leads:
-            later = anomaly(day + timedelta(days=lead))
-            both = np.isfinite(today) & np.isfinite(later)
-            products[lead] += float((today[both] * later[both]).sum(dtype=np.float64))
-            squares[lead] += float((today[both] ** 2).sum(dtype=np.float64))
-    return {lead: products[lead] / squares[lead] for lead in leads}
+        today, later = anomaly[day], anomaly[day + timedelta(days=lead)]
+        both = np.isfinite(today) & np.isfinite(later)
+        product += float((today[both] * later[both]).sum(dtype=np.float64))
+        square += float((today[both] ** 2).sum(dtype=np.float64))
+    return product / square
 
 
 def _angle(day: date) -> float:

@@ -22,8 +22,11 @@ def forecast(
     day: Annotated[str, typer.Option(help="Start day YYYY-MM-DD, or a range FIRST..LAST.")],
     folder: Annotated[Path, typer.Option("--out", help="Folder for the products; one of each day.")],
     weights: Annotated[
-        str, typer.Option(help="Folder of weights, or `persistence`: tomorrow is like today.")
-    ] = "persistence",
+        str,
+        typer.Option(
+            help="Folder of weights; `shipped`: those of the package, for simulated Europe; `persistence`: like today."
+        ),
+    ] = "shipped",
     leads: Annotated[str, typer.Option(help="Days ahead, comma-separated.")] = "1,2,3",
     region: Annotated[str | None, typer.Option(help='Only a part: "Po Valley", ..., or a box N,W,S,E.')] = None,
     formats: Annotated[

@@ -9,6 +9,7 @@ from torch import nn
 from cranpm.errors import CranpmError
 from cranpm.model import CranPM
 from cranpm.store import Archive
+from cranpm.train.material import Material
 from cranpm.train.settings import TrainSettings
 from cranpm.train.start import merged
 from cranpm.train.state import KEPT
@@ -63,7 +64,12 @@ def keep_weights(folder: Path, network: CranPM, card: Card, epoch: int, best: Se
 
 
 def make_card(
-    network: CranPM, archive: Archive, settings: TrainSettings, scores: Scores, begun_from: str | None
+    network: CranPM,
+    archive: Archive,
+    settings: TrainSettings,
+    material: Material,
+    scores: Scores,
+    begun_from: str | None,
 ) -> Card:
     """What the weights' model card says of a run; `begun_from` is the checksum of the weights that were tuned."""
     domain = archive.domain
@@ -78,6 +84,8 @@ def make_card(
     return card_for(
         network,
         domain=f"{domain.name} {domain.north:g},{domain.west:g},{domain.south:g},{domain.east:g}",
-        data=f"archive snapshot {archive.snapshot}, days {settings.splits.train}, source: {archive.source}",
+        data=f"archive snapshot {archive.snapshot}, days {settings.splits.train}",
+        source=archive.source,
+        changes=dict(material.damped.changes),
         about="\n".join(lines),
     )

@@ -231,7 +231,9 @@ class Run:
             self.record.epoch(row)
             ranking = sorted(rows(self.folder / EPOCHS), key=lambda row: row["mean_rmse"])
             best = [int(row["epoch"]) for row in ranking[: self.settings.scores.keep]]
-            card = make_card(self.network, self.archive, self.settings, scores, self.frozen["begun_from"])
+            card = make_card(
+                self.network, self.archive, self.settings, self.material, scores, self.frozen["begun_from"]
+            )
             keep_weights(self.folder, self.network, card, epoch, best)
             on_epoch(row)
         self.network.load_state_dict(kept)

@@ -1,7 +1,7 @@
 """What must be known about weights to use them rightly, and the refusal of data that do not fit."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -48,6 +48,10 @@ class Card(BaseModel):
     """Where it was trained: a name or a box N,W,S,E."""
     data: str | None = None
     """What it was trained on: archive, its snapshot, days. None: not trained here."""
+    source: str | None = None
+    """What filled that archive: `simulation`, or the name of a provider."""
+    changes: dict[int, tuple[float, float]] = Field(default_factory=dict)
+    """By lead, the later mean of the domain over the earlier: the lowest and the highest of the training days."""
     licence: str = LICENCE
     software: str = f"cranpm {__version__}"
     about: str = ""
@@ -89,8 +93,8 @@ def _refuse(expected: str, found: str) -> None:
     )
 
 
-def card_for(network: Network, **facts: str | None) -> Card:
-    """The card of a network of the 35 channels; `facts` are domain, data, licence, about."""
+def card_for(network: Network, **facts: Any) -> Card:
+    """The card of a network of the 35 channels; `facts` are domain, data, source, changes, licence, about."""
     if not isinstance(network.settings, NetworkSettings):
         raise TypeError("the card of the released network comes from its authors' folder")
     return Card(

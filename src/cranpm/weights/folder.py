@@ -19,6 +19,8 @@ from cranpm.weights.card import Card
 from cranpm.weights.readme import readme
 from cranpm.weights.sealed import read_file, read_sealed, write_sealed
 
+SHIPPED = Path(__file__).parent / "shipped"
+"""Weights for Europe, trained on simulated days."""
 TENSORS, SETTINGS, README = "model.safetensors", "settings.json", "README.md"
 
 
@@ -62,8 +64,10 @@ def load_weights(folder: Path | str) -> Weights:
 
 
 def find_weights(name: str) -> Weights | None:
-    """Weights from a folder; None for `persistence`."""
-    return None if name == "persistence" else load_weights(name)
+    """Weights from a folder, or those that come with the package for `shipped`; None for `persistence`."""
+    if name == "persistence":
+        return None
+    return load_weights(SHIPPED if name == "shipped" else name)
 
 
 def _load_ours(folder: Path) -> Weights:

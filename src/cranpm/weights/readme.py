@@ -25,6 +25,7 @@ tags: [air-quality, pm2.5, weather, vision-transformer]
 |---|---|
 | forecasts | daily mean PM2.5, ug m-3, {", ".join(f"T+{lead}" for lead in card.leads)} |
 | trained on | {card.data or "not recorded"} |
+| source of those data | {card.source or "not recorded"} |
 | trained where | {card.domain or "not recorded"} |
 | grids | coarse {card.coarse_step} degrees, fine {card.fine_step} degrees |
 | PM2.5 inside the network | (x - {card.scales.pm25_mean:g}) / {card.scales.pm25_spread:g} |
