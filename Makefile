@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 ARCHIVE := build/europe.archive
 
-.PHONY: help forecast test test-long lint format geography clean
+.PHONY: help forecast table1 test test-long lint format geography clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -18,6 +18,9 @@ $(READY): pyproject.toml constraints.txt
 forecast: $(READY) ## simulate some days of Europe and forecast the next three at 1 km
 	@$(BIN)/cranpm simulate --domain europe --days 2022-01-24..2022-01-28 $(ARCHIVE)
 	@$(BIN)/cranpm forecast --archive $(ARCHIVE) --day 2022-01-25 --out build/forecast
+
+table1: $(READY) ## train ours and all opponents on the simulated Alps and verify them (two hours; goes on when stopped)
+	@tools/table1.sh $(BIN)/cranpm build/table1 build/alps.archive
 
 test: lint ## lint, types and all tests but the long ones
 	@$(BIN)/python -m pytest -m "not long" --cov --cov-report=term

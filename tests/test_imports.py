@@ -12,6 +12,7 @@ ORDER = (
     "errors",
     "settings",
     "precision",
+    "memory",
     "grid",
     "channels",
     "days",
@@ -25,8 +26,9 @@ ORDER = (
     "tiles",
     "scale",
     "model",
-    "weights",
     "baselines",
+    "networks",
+    "weights",
     "loss",
     "inputs",
     "samples",
@@ -34,6 +36,7 @@ ORDER = (
     "realism",
     "fill",
     "figures",
+    "verify",
     "predict",
     "products",
     "bench",
@@ -46,9 +49,11 @@ INNER = {
     "model": "context settings patches attention places swin elevation wind encoder bridge decoder cranpm released "
     "presets cost __init__",
     "weights": "card authors readme sealed folder confine unpickle checkpoint __init__",
-    "bench": "machine archive network training forecasting __init__",
-    "cli": "console archive training forecasting network benches __init__",
-    "baselines": "persistence damped __init__",
+    "bench": "machine archive network training forecasting verifying __init__",
+    "cli": "console archive training forecasting verifying network benches __init__",
+    "baselines": "base persistence damped climatology cams body convlstm simvp earthformer climax topoflow learned "
+    "__init__",
+    "verify": "tally structure bootstrap agency stations methods day run scores tables write __init__",
     "train": "settings optimise state validate record material start keep loop __init__",
 }
 """Order inside the rooms that are folders."""

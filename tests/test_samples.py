@@ -6,19 +6,22 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 import torch
-from model_cases import random_network
+from model_cases import TINY, random_network
 
 from cranpm.days import usable
 from cranpm.errors import CranpmError
+from cranpm.fields import held_out
 from cranpm.inputs import Inputs
-from cranpm.samples import Batches, Places, SampleSettings, held_out, land_corners
+from cranpm.samples import Batches, Places, SampleSettings, land_corners
 
-SETTINGS = SampleSettings(days=2, tiles=3, size=96, held_out_stations=0.5)
+SETTINGS = SampleSettings(days=2, tiles=3, held_out_stations=0.5)
+NETWORK = TINY.model_copy(update={"fine": TINY.fine.model_copy(update={"shape": (96, 96)})})
+ONE_LEAD = NETWORK.model_copy(update={"leads": (1,)})
 
 
 @pytest.fixture(scope="module")
 def batches(month):
-    return Batches(month, usable(month.days, month_range(month)), (1, 2, 3), SETTINGS)
+    return Batches(month, usable(month.days, month_range(month)), NETWORK, SETTINGS)
 
 
 def month_range(archive):
@@ -34,7 +37,7 @@ def parsed(name):
 
 
 def test_a_place_always_gives_the_same_batch(batches, month):
-    again = Batches(month, batches.days, (1, 2, 3), SETTINGS)
+    again = Batches(month, batches.days, NETWORK, SETTINGS)
     one, two = batches[1, 3], pickle.loads(pickle.dumps(again))[1, 3]
     assert one.names == two.names
     assert all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(one.inputs, two.inputs, strict=True))
@@ -90,14 +93,14 @@ def test_stations_lie_in_their_tile_and_some_are_never_seen(batches, month):
 
 
 def test_processes_share_a_batch_by_days(batches, month):
-    parts = [Batches(month, batches.days, (1, 2, 3), SETTINGS, rank, 2)[0, 2] for rank in range(2)]
+    parts = [Batches(month, batches.days, NETWORK, SETTINGS, rank, 2)[0, 2] for rank in range(2)]
     assert parts[0].names + parts[1].names == batches[0, 2].names
 
 
 def test_hotspots_are_drawn_more_often(month):
     def mean_pm25(ratio):
         settings = SETTINGS.model_copy(update={"hotspot_ratio": ratio, "tiles": 20})
-        drawn = Batches(month, batches_days(month), (1,), settings)
+        drawn = Batches(month, batches_days(month), ONE_LEAD, settings)
         return np.mean([float(np.nanmean(drawn[0, number].fine[:, 0])) for number in range(4)])
 
     assert mean_pm25(1.0) > mean_pm25(0.0) + 0.5
@@ -123,9 +126,9 @@ def test_tiles_lie_over_land():
 
 def test_too_few_days_and_uneven_processes_are_refused(month):
     with pytest.raises(CranpmError, match=r"at least 2 usable training days \(one batch\); found 1"):
-        Batches(month, month.days[1:2], (1,), SETTINGS)
+        Batches(month, month.days[1:2], ONE_LEAD, SETTINGS)
     with pytest.raises(CranpmError, match=r"samples\.days that 3 processes can share evenly; found 2"):
-        Batches(month, month.days, (1,), SETTINGS, 0, 3)
+        Batches(month, month.days, ONE_LEAD, SETTINGS, 0, 3)
 
 
 def test_places_go_on_from_anywhere():

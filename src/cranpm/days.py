@@ -64,6 +64,17 @@ def parse_days(text: str) -> DayRange:
     return DayRange(parse_day(first), parse_day(last or first))
 
 
+def parse_leads(text: str) -> tuple[int, ...]:
+    """Leads from `1,2,3`."""
+    try:
+        leads = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        leads = ()
+    if not leads or min(leads) < 1 or len(set(leads)) != len(leads):
+        raise CranpmError(expected="leads in days, each once", found=text, remedy="For example --leads 1,2,3.")
+    return leads
+
+
 def reach(day: date, leads: Sequence[int] = LEADS) -> DayRange:
     """Every day that a forecast made on `day` touches: yesterday up to the furthest lead."""
     return DayRange(day - timedelta(days=1), day + timedelta(days=max(leads)))

@@ -98,3 +98,9 @@ class DayFields:
 
     def _refuse(self, expected: str, found: str, remedy: str) -> None:
         raise CranpmError(expected=f"on {self.day}: {expected}", found=found, remedy=remedy)
+
+
+def held_out(count: int, share: float, seed: int) -> Array:
+    """Which of `count` stations are kept from the loss."""
+    order = np.random.default_rng([seed, 7]).permutation(count)
+    return order < round(share * count)

@@ -196,17 +196,17 @@ def parse_box(text: str, otherwise: str, example: str) -> tuple[float, float, fl
 
 def coarsen(values: Array, fine: Grid, coarse: Grid) -> Array:
     """Area-weighted mean of the valid fine pixels in each coarse cell; NaN where a cell has none."""
-    ratio, row_offset, col_offset = _nesting(fine, coarse)
+    ratio, row_offset, col_offset = nesting(fine, coarse)
     rows = (np.arange(fine.rows) + row_offset) // ratio
     cols = (np.arange(fine.cols) + col_offset) // ratio
     valid = np.isfinite(values)
     weight = np.broadcast_to(fine.row_area_km2[:, None], fine.shape) * valid
-    total = _block_sums(np.where(valid, values, 0) * weight, rows, cols, coarse.shape)
-    weights = _block_sums(weight, rows, cols, coarse.shape)
+    total = block_sums(np.where(valid, values, 0) * weight, rows, cols, coarse.shape)
+    weights = block_sums(weight, rows, cols, coarse.shape)
     return np.divide(total, weights, out=np.full(coarse.shape, np.nan), where=weights > 0)
 
 
-def _nesting(fine: Grid, coarse: Grid) -> tuple[int, int, int]:
+def nesting(fine: Grid, coarse: Grid) -> tuple[int, int, int]:
     """Fine pixels per coarse cell side, and the fine grid's offset inside the coarse one in fine pixels."""
     ratio = coarse.step / fine.step
     row_offset, col_offset = (coarse.north - fine.north) / fine.step, (fine.west - coarse.west) / fine.step
@@ -221,7 +221,7 @@ def _nesting(fine: Grid, coarse: Grid) -> tuple[int, int, int]:
     return round(ratio), round(row_offset), round(col_offset)
 
 
-def _block_sums(values: Array, rows: Array, cols: Array, shape: tuple[int, int]) -> Array:
+def block_sums(values: Array, rows: Array, cols: Array, shape: tuple[int, int]) -> Array:
     """Sums over blocks given by the (sorted) block index of every row and column."""
     row_starts, col_starts = np.unique(rows, return_index=True), np.unique(cols, return_index=True)
     sums = np.add.reduceat(np.add.reduceat(values, row_starts[1], axis=0), col_starts[1], axis=1)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from cranpm.channels import COARSE, INDEX
-from cranpm.grid import Array
+from cranpm.grid import Array, coarsen
 from cranpm.layout import unpack_pm25
 from cranpm.store import Archive, Window
 
@@ -26,11 +26,17 @@ class Inputs:
 
     What was read of a day is kept in memory, PM2.5 packed, for as many days as `cache_gb` allows; on a domain of which
     only a few days would fit, windows of PM2.5 are read as they are needed. A day that is a key of `stand_in` is read
-    from its value instead.
+    from its value instead. With `coarse_pm25`, PM2.5 at 25 km of today and yesterday follows the coarse channels.
     """
 
-    def __init__(self, archive: Archive, cache_gb: float = 2.0, stand_in: Mapping[date, date] | None = None):
-        self.archive, self._stand_in = archive, dict(stand_in or {})
+    def __init__(
+        self,
+        archive: Archive,
+        cache_gb: float = 2.0,
+        stand_in: Mapping[date, date] | None = None,
+        coarse_pm25: bool = False,
+    ):
+        self.archive, self._stand_in, self._coarse_pm25 = archive, dict(stand_in or {}), coarse_pm25
         fine, coarse = archive.domain.fine, archive.domain.coarse
         self._day_bytes = 2 * fine.rows * fine.cols + 4 * len(COARSE) * coarse.rows * coarse.cols
         self._room = int(cache_gb * GIGABYTE / self._day_bytes)
@@ -54,7 +60,10 @@ class Inputs:
         today, yesterday = (self._remember("coarse", when, self.archive.coarse) for when in (day, day - YESTERDAY))
         domain = self.archive.domain
         corner = torch.tensor([[domain.north, domain.west]], dtype=torch.float32)
-        coarse = torch.from_numpy(np.concatenate([today, yesterday]))[None]
+        fields = [today, yesterday]
+        if self._coarse_pm25:
+            fields += [self._remember("pm25 at 25 km", when, self._pm25_25km)[None] for when in (day, day - YESTERDAY)]
+        coarse = torch.from_numpy(np.concatenate(fields))[None]
         return coarse, coarse[:, WIND], self._relief[None], corner
 
     def stations_pm25(self, day: date) -> Array:
@@ -76,6 +85,11 @@ class Inputs:
         if self._room < FEW:
             return self.archive.pm25(self._stand_in.get(day, day), window)
         return unpack_pm25(self._remember("pm25", day, self.archive.packed_pm25)[window])
+
+    def _pm25_25km(self, day: date) -> Array:
+        """Means over the land of coarse cells; NaN in cells without PM2.5."""
+        domain = self.archive.domain
+        return coarsen(self.archive.pm25(day), domain.fine, domain.coarse).astype(np.float32)
 
     @cached_property
     def _elevation(self) -> Array:

@@ -11,14 +11,15 @@ import torch
 from torch import Tensor
 
 from cranpm import __version__
-from cranpm.baselines.persistence import persistence
+from cranpm.baselines import Persistence
 from cranpm.channels import COARSE_NAMES
 from cranpm.days import LEADS
 from cranpm.errors import CranpmError
 from cranpm.fields import PM25_CEILING_UGM3, Quality
 from cranpm.grid import TILE, Array, Grid
 from cranpm.inputs import WIND, Inputs
-from cranpm.model import Network
+from cranpm.memory import keep_freed_memory
+from cranpm.networks import AnyNetwork
 from cranpm.precision import DTYPES, Precision, best_precision
 from cranpm.store import EVERYWHERE, SIMULATION, Archive, Window
 from cranpm.tiles import OVERLAP, Mosaic, Plan, adaptive_plan
@@ -52,17 +53,6 @@ class Forecast:
         return self.fields[self.leads.index(lead)]
 
 
-def parse_leads(text: str) -> tuple[int, ...]:
-    """Leads from `1,2,3`."""
-    try:
-        leads = tuple(int(part) for part in text.split(","))
-    except ValueError:
-        leads = ()
-    if not leads or min(leads) < 1 or len(set(leads)) != len(leads):
-        raise CranpmError(expected="leads in days, each once", found=text, remedy="For example --leads 1,2,3.")
-    return leads
-
-
 def predict(
     archive: Archive,
     day: date,
@@ -87,11 +77,11 @@ def predict(
         "method": "persistence",
     }
     if weights is None:
-        fields = np.stack([field[region] for field in persistence(archive, day, leads).values()])
+        fields = np.stack([Persistence(archive).forecast(day, lead, region) for lead in leads])
     else:
         weights.card.check(COARSE_NAMES, archive.domain.coarse, archive.domain.fine, leads)
         precision = precision or best_precision()
-        inputs = Inputs(archive, stand_in=stand_in)
+        inputs = Inputs(archive, stand_in=stand_in, coarse_pm25=weights.network.settings.coarse_pm25)
         encoded, gaps = _filled(inputs.day(day), weights, degrade)
         degraded += gaps
         plan = _plan(archive, day, weights.network)
@@ -101,6 +91,9 @@ def predict(
             "method": weights.card.network.kind,
             "weights_sha256": weights.sha256,
             "weights_trained_on": weights.card.data or "not recorded",
+            "parameters": sum(parameter.numel() for parameter in weights.network.parameters()),
+            "resolution": weights.network.settings.resolution,
+            "stations_in_loss": weights.card.stations_in_loss,
             "weights_source": weights.card.source or "not recorded",
             "precision": precision,
             "tiles": len(plan),
@@ -151,7 +144,7 @@ def _filled(
 ) -> tuple[tuple[Tensor, ...], tuple[str, ...]]:
     """A day's fields, the training mean in gaps of coarse channels, and which have gaps; refused unless asked for."""
     coarse, _, relief, corner = day
-    gap = coarse.isnan()
+    gap = coarse[:, : 2 * len(COARSE_NAMES)].isnan()  # beyond them PM2.5, which is missing at sea
     names = [*COARSE_NAMES, *(f"{name} of the day before" for name in COARSE_NAMES)]
     faults = tuple(
         f"{name} has gaps: the training mean stands in"
@@ -161,11 +154,11 @@ def _filled(
     if faults and not degrade:
         _refuse_inputs("; ".join(faults))
     mean = torch.tensor(weights.network.scales.mean * 2)[None, :, None, None]
-    whole = torch.where(gap, mean, coarse)
+    whole = torch.cat([torch.where(gap, mean, coarse[:, : gap.shape[1]]), coarse[:, gap.shape[1] :]], dim=1)
     return (whole, whole[:, WIND], relief, corner), faults
 
 
-def _plan(archive: Archive, day: date, network: Network) -> Plan:
+def _plan(archive: Archive, day: date, network: AnyNetwork) -> Plan:
     """Tiles wherever today has PM2.5, of the size that the network was made for."""
     present = np.isfinite(archive.pm25(day))
     size = min(*network.settings.tile_shape, *present.shape)
@@ -176,7 +169,7 @@ def _plan(archive: Archive, day: date, network: Network) -> Plan:
 class _Work:
     """How tiles are computed."""
 
-    network: Network
+    network: AnyNetwork
     plan: Plan
     leads: tuple[int, ...]
     precision: Precision
@@ -194,6 +187,7 @@ def _tiles(
     on_tile: Callable[[int, int], None],
 ) -> Array:
     """The day is encoded once and serves all tiles and leads; tiles are added in the plan's order."""
+    keep_freed_memory()
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if torch.cuda.is_available() else CPU
     network, mosaic = work.network.to(device), Mosaic(work.plan, len(work.leads))
     forecast_tile: Any = torch.compile(network.forecast_tile) if work.compiled else network.forecast_tile

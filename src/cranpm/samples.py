@@ -8,7 +8,7 @@ processes share a batch by days, and together see what one process would see.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import date, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from torch.utils.data import Dataset, Sampler
 
 from cranpm.channels import INDEX
 from cranpm.errors import CranpmError
+from cranpm.fields import held_out
 from cranpm.grid import Array
 from cranpm.inputs import Inputs, days_together
 from cranpm.store import Archive, Window
@@ -38,8 +39,6 @@ class SampleSettings(BaseModel):
     """Days in a batch, over all processes."""
     tiles: PositiveInt = 4
     """Tiles of each day."""
-    size: PositiveInt = 512
-    """Side of a tile in pixels."""
     hotspot_ratio: Share = 0.5
     """Share of tiles drawn in proportion to the day's PM2.5; the others are drawn evenly over land."""
     held_out_stations: Share = 0.2
@@ -47,6 +46,19 @@ class SampleSettings(BaseModel):
     seed: int = 0
     cache_gb: float = 2.0
     """Memory for days of PM2.5, packed; on domains that fit, the archive is read once."""
+
+
+class TiledSettings(Protocol):
+    """What samples need to know of a network."""
+
+    @property
+    def leads(self) -> tuple[int, ...]: ...
+
+    @property
+    def tile_shape(self) -> tuple[int, int]: ...
+
+    @property
+    def coarse_pm25(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -80,7 +92,7 @@ def land_corners(land: Array, size: int) -> tuple[Array, Array]:
         raise CranpmError(
             expected=f"tiles no larger than the domain, {land.shape[0]} x {land.shape[1]} pixels",
             found=f"{size} x {size}",
-            remedy="Set samples.size to less.",
+            remedy="Choose smaller tiles (network.fine.shape) or a larger domain.",
         )
     rows, cols = (sorted({*range(0, length - size + 1, CORNER_STEP), length - size}) for length in land.shape)
     sums = np.pad(land.astype(np.int64).cumsum(0).cumsum(1), ((1, 0), (1, 0)))
@@ -93,12 +105,6 @@ def land_corners(land: Array, size: int) -> tuple[Array, Array]:
     return np.stack([row, col], axis=1)[kept], share[kept]
 
 
-def held_out(count: int, share: float, seed: int) -> Array:
-    """Which of `count` stations are kept from the loss."""
-    order = np.random.default_rng([seed, 7]).permutation(count)
-    return order < round(share * count)
-
-
 class Batches(Dataset[TileBatch]):
     """Batches of an archive by (epoch, number); one process of several gets its days of each."""
 
@@ -106,7 +112,7 @@ class Batches(Dataset[TileBatch]):
         self,
         archive: Archive,
         days: Sequence[date],
-        leads: Sequence[int],
+        network: TiledSettings,
         settings: SampleSettings,
         rank: int = 0,
         processes: int = 1,
@@ -123,7 +129,8 @@ class Batches(Dataset[TileBatch]):
                 found=str(len(days)),
                 remedy="Widen the training range, or simulate or ingest more days.",
             )
-        self.archive, self.days, self.leads, self.settings = archive, list(days), tuple(leads), settings
+        self.archive, self.days, self.network, self.settings = archive, list(days), network, settings
+        self.size = network.tile_shape[0]
         self.rank, self.processes = rank, processes
         self._inputs: Inputs | None = None
 
@@ -137,8 +144,8 @@ class Batches(Dataset[TileBatch]):
     def __getitem__(self, place: tuple[int, int]) -> TileBatch:
         epoch, number = place
         if self._inputs is None:
-            self._inputs = Inputs(self.archive, self.settings.cache_gb)
-            self._corners, self._land = land_corners(self.archive.land(), self.settings.size)
+            self._inputs = Inputs(self.archive, self.settings.cache_gb, coarse_pm25=self.network.coarse_pm25)
+            self._corners, self._land = land_corners(self.archive.land(), self.size)
             stations = self.archive.stations
             self._row, self._col = self.archive.domain.fine.row_col(stations.lat, stations.lon)
             self._hidden = held_out(len(stations), self.settings.held_out_stations, self.settings.seed)
@@ -173,7 +180,7 @@ class Batches(Dataset[TileBatch]):
             *random.choice(len(weight), hotspots, p=weight / weight.sum()),
             *random.choice(len(weight), self.settings.tiles - hotspots, p=self._land / self._land.sum()),
         ]
-        leads = random.choice(self.leads, self.settings.tiles)
+        leads = random.choice(self.network.leads, self.settings.tiles)
         return inputs, [
             self._tile(day, self._corners[pick], int(lead)) for pick, lead in zip(picks, leads, strict=True)
         ]
@@ -184,14 +191,14 @@ class Batches(Dataset[TileBatch]):
         ratio = domain.coarse.step / domain.fine.step
         sums = np.pad(field.astype(np.float64).cumsum(0).cumsum(1), ((1, 0), (1, 0)))
         low = (self._corners / ratio).astype(int)
-        high = np.minimum(-(-(self._corners + self.settings.size) // ratio).astype(int), field.shape)
+        high = np.minimum(-(-(self._corners + self.size) // ratio).astype(int), field.shape)
         total = sums[high[:, 0], high[:, 1]] - sums[low[:, 0], high[:, 1]] - sums[high[:, 0], low[:, 1]]
         return (total + sums[low[:, 0], low[:, 1]]) / (high - low).prod(axis=1)
 
     def _tile(self, day: date, corner: Array, lead: int) -> tuple[Any, ...]:
         assert self._inputs is not None
         row, col = (int(edge) for edge in corner)
-        size, valid = self.settings.size, day + timedelta(days=lead)
+        size, valid = self.size, day + timedelta(days=lead)
         window: Window = (slice(row, row + size), slice(col, col + size))
         fine, position = self._inputs.tile(day, window)
         target = torch.from_numpy(self._inputs.pm25(valid, window))

@@ -1,1 +1,32 @@
-"""The opponents: forecasts that a network must beat."""
+"""The opponents: forecasts that a network must beat.
+
+The simple ones need an archive alone, two of them fitted on training days; the learned ones are networks at 25 km.
+"""
+
+from cranpm.baselines.base import Baseline
+from cranpm.baselines.cams import Cams
+from cranpm.baselines.climatology import Climatology
+from cranpm.baselines.damped import Damped, DampedPersistence, fit_damped
+from cranpm.baselines.persistence import Persistence
+from cranpm.errors import CranpmError
+from cranpm.store import Archive
+
+SIMPLE = ("persistence", "damped", "climatology", "cams")
+FITTED = ("damped", "climatology")
+
+__all__ = ["FITTED", "SIMPLE", "Baseline", "DampedPersistence", "Persistence", "fit_damped", "simple"]
+
+
+def simple(name: str, archive: Archive, fitted: DampedPersistence | None = None) -> Baseline:
+    """A simple baseline by name; `fitted` is needed by those of `FITTED`."""
+    if name == "persistence":
+        return Persistence(archive)
+    if name == "cams":
+        return Cams(archive)
+    if name in FITTED and fitted is not None:
+        return Damped(archive, fitted) if name == "damped" else Climatology(archive, fitted)
+    raise CranpmError(
+        expected=f"a baseline: {', '.join(SIMPLE)}; {' and '.join(FITTED)} with days to fit them on",
+        found=name,
+        remedy="For example --baselines persistence, or add --fit-days 2019-01-01..2024-12-31.",
+    )

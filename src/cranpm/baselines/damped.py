@@ -7,6 +7,7 @@ from datetime import date, timedelta
 
 import numpy as np
 
+from cranpm.baselines.base import Baseline
 from cranpm.days import LEADS
 from cranpm.grid import Array
 from cranpm.layout import FILL, PM25_STEP, unpack_pm25
@@ -97,3 +98,18 @@ def _angle(day: date) -> float:
 
 def _cycle(day: date, cycle: tuple[float, float]) -> float:
     return 1 + cycle[0] * math.cos(_angle(day)) + cycle[1] * math.sin(_angle(day))
+
+
+class FittedBaseline(Baseline):
+    """A baseline with numbers that were fitted on training days."""
+
+    def __init__(self, archive: Archive, fitted: DampedPersistence):
+        super().__init__(archive)
+        self.fitted = fitted
+
+
+class Damped(FittedBaseline):
+    """The fitted method on the days of an archive; never below 0."""
+
+    def forecast(self, day: date, lead: int, window: Window = EVERYWHERE) -> Array:
+        return np.maximum(self.fitted.forecast(self.archive.pm25(day, window), day, lead, window), 0)

@@ -4,6 +4,7 @@ from cranpm.bench.archive import simulate, store
 from cranpm.bench.forecasting import bench_forecast
 from cranpm.bench.network import NetworkBench, bench_network, parse_precisions
 from cranpm.bench.training import bench_grouping, bench_training
+from cranpm.bench.verifying import bench_verify
 
 __all__ = [
     "NetworkBench",
@@ -11,6 +12,7 @@ __all__ = [
     "bench_grouping",
     "bench_network",
     "bench_training",
+    "bench_verify",
     "parse_precisions",
     "simulate",
     "store",

@@ -32,7 +32,8 @@ def bench_forecast(settings: AnySettings, domain: str = "europe") -> dict[str, A
 
 
 def _measure(archive: Archive, weights: Weights, settings: AnySettings) -> dict[str, Any]:
-    network, counts, precision = weights.network, cost(settings), best_precision()
+    network: Any = weights.network
+    counts, precision = cost(settings), best_precision()
     land, size = archive.land(), min(settings.tile_shape)
     peak = gemm_peak(precision)
     plans = {"even": even_plan(archive.domain.fine.shape, size), "land": land_plan(land, size)}

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from cranpm import __version__
-from cranpm.cli import archive, benches, forecasting, network, training
+from cranpm.cli import archive, benches, forecasting, network, training, verifying
 from cranpm.cli.console import err, printable
 from cranpm.errors import CranpmError
 
@@ -23,6 +23,7 @@ app.command()(archive.info)
 app.command("map")(archive.draw_map)
 app.command()(forecasting.forecast)
 app.command()(forecasting.point)
+app.command()(verifying.verify)
 app.command()(training.train)
 app.command()(training.finetune)
 app.command()(training.doctor)

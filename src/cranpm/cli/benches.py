@@ -79,6 +79,16 @@ def forecast(
     _print_facts(f"forecast, {preset}", facts, as_json)
 
 
+@app.command()
+def verify(domain: BenchDomain = "europe", as_json: AsJson = False) -> None:
+    """One start day with all its statistics, with and without SSIM, against the plainest ones by numpy."""
+    from cranpm import bench
+
+    with err.status("simulating four days and verifying one"):
+        facts = bench.bench_verify(domain)
+    _print_facts("verify", facts, as_json)
+
+
 def _print_facts(what: str, facts: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print(json.dumps(facts, indent=1))

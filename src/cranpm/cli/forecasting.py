@@ -28,6 +28,7 @@ def forecast(
         ),
     ] = "shipped",
     leads: Annotated[str, typer.Option(help="Days ahead, comma-separated.")] = "1,2,3",
+    every: Annotated[int, typer.Option(min=1, help="Of a range, every n-th start day.")] = 1,
     region: Annotated[str | None, typer.Option(help='Only a part: "Po Valley", ..., or a box N,W,S,E.')] = None,
     formats: Annotated[
         list[str] | None, typer.Option("--format", help="nc, zarr, tif, png; repeat for several. Default nc, tif, png.")
@@ -44,9 +45,9 @@ def forecast(
     Where the archive also holds the days that were forecast, the errors against them are printed beside persistence.
     Several days can be shared among processes: `torchrun --nproc-per-node 2 -m cranpm forecast ...`.
     """
-    from cranpm.days import parse_days
+    from cranpm.days import parse_days, parse_leads
     from cranpm.precision import parse_precision
-    from cranpm.predict import parse_leads, predict
+    from cranpm.predict import predict
     from cranpm.products import check_formats, publish
     from cranpm.regions import parse_region
     from cranpm.store import EVERYWHERE, Archive
@@ -57,7 +58,7 @@ def forecast(
     ahead, opened, chosen = parse_leads(leads), Archive(archive), find_weights(weights)
     window = parse_region(region, opened.domain.fine) if region else EVERYWHERE
     rank, processes = (int(os.environ.get(name, value)) for name, value in (("RANK", "0"), ("WORLD_SIZE", "1")))
-    for start in list(parse_days(day))[rank::processes]:
+    for start in list(parse_days(day))[::every][rank::processes]:
         began = time.perf_counter()
         with progress_bar(f"forecast {start}", 1, quiet) as bar:
             result = predict(

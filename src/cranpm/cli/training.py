@@ -24,6 +24,10 @@ def train(
     settings: SettingsFile,
     archive: LearnFrom,
     folder: RunFolder,
+    model: Annotated[
+        str | None,
+        typer.Option(help="Train an opponent instead: convlstm, simvp, earthformer, climax, topoflow (small)."),
+    ] = None,
     resume: Resume = False,
     override: Overrides = None,
     quiet: Quiet = False,
@@ -35,7 +39,8 @@ def train(
     """
     from cranpm.train import load_settings
 
-    _run(load_settings(settings, override or ()), archive, folder, resume, quiet)
+    changes = [*([f"opponent.kind={model}"] if model else []), *(override or ())]
+    _run(load_settings(settings, changes), archive, folder, resume, quiet)
 
 
 def finetune(

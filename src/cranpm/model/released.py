@@ -107,6 +107,14 @@ class ReleasedSettings(BaseModel):
         return self.local_img_size
 
     @property
+    def coarse_pm25(self) -> bool:
+        return False
+
+    @property
+    def resolution(self) -> str:
+        return "1 km"
+
+    @property
     def leads(self) -> tuple[int, ...]:
         return LEADS
 

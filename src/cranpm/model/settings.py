@@ -99,5 +99,15 @@ class NetworkSettings(_Frozen):
         return self.fine.shape
 
     @property
+    def coarse_pm25(self) -> bool:
+        """Whether it reads PM2.5 at 25 km beside the coarse channels."""
+        return False
+
+    @property
+    def resolution(self) -> str:
+        """At which forecasts are made."""
+        return "1 km"
+
+    @property
     def days(self) -> int:
         return 2 if self.yesterday else 1

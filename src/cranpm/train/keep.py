@@ -7,7 +7,7 @@ from pathlib import Path
 from torch import nn
 
 from cranpm.errors import CranpmError
-from cranpm.model import CranPM
+from cranpm.networks import Trainable
 from cranpm.store import Archive
 from cranpm.train.material import Material
 from cranpm.train.settings import TrainSettings
@@ -47,7 +47,7 @@ def check_disk(folder: Path, network: nn.Module, settings: TrainSettings) -> Non
         )
 
 
-def keep_weights(folder: Path, network: CranPM, card: Card, epoch: int, best: Sequence[int]) -> None:
+def keep_weights(folder: Path, network: Trainable, card: Card, epoch: int, best: Sequence[int]) -> None:
     """Write an epoch's weights if it is among the best, drop those that no longer are, let `best` name the first."""
     names = [f"epoch-{number:03d}" for number in best]
     target = folder / "weights" / f"epoch-{epoch:03d}"
@@ -64,7 +64,7 @@ def keep_weights(folder: Path, network: CranPM, card: Card, epoch: int, best: Se
 
 
 def make_card(
-    network: CranPM,
+    network: Trainable,
     archive: Archive,
     settings: TrainSettings,
     material: Material,
@@ -72,7 +72,7 @@ def make_card(
     begun_from: str | None,
 ) -> Card:
     """What the weights' model card says of a run; `begun_from` is the checksum of the weights that were tuned."""
-    domain = archive.domain
+    domain, used = archive.domain, {"held_out": settings.samples.held_out_stations, "seed": settings.samples.seed}
     lines = [
         f"T+{lead}: RMSE {scores.rmse(lead):.2f} ug m-3, skill "
         f"{100 * scores.skill(lead, 'persistence'):.1f} % against persistence, "
@@ -86,6 +86,7 @@ def make_card(
         domain=f"{domain.name} {domain.north:g},{domain.west:g},{domain.south:g},{domain.east:g}",
         data=f"archive snapshot {archive.snapshot}, days {settings.splits.train}",
         source=archive.source,
+        stations_in_loss=used if settings.loss.station else None,
         changes=dict(material.damped.changes),
         about="\n".join(lines),
     )

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from lightning_fabric import Fabric
@@ -17,7 +17,10 @@ from torch.utils.data import DataLoader
 from cranpm.errors import CranpmError
 from cranpm.inputs import Inputs
 from cranpm.loss import loss_terms, weighted
+from cranpm.memory import keep_freed_memory
 from cranpm.model import CranPM
+from cranpm.model.encoder import Encoder
+from cranpm.networks import Trainable, build
 from cranpm.samples import Batches, Places, TileBatch
 from cranpm.store import Archive
 from cranpm.train.keep import check_disk, keep_weights, make_card
@@ -57,19 +60,20 @@ class Run:
             raise CranpmError(
                 expected=f"a new folder {folder}", found="a run", remedy="Add --resume, or name another folder."
             )
+        keep_freed_memory()
         self.fabric = start_fabric(settings)
         weights = starting_weights(settings)
         self.material = gather(archive, settings, weights.card.scales if weights else None)
         torch.manual_seed(settings.samples.seed)
-        self.network = CranPM(settings.network, self.material.scales)
-        if weights and settings.start:
+        self.network = cast(Trainable, build(settings.model, self.material.scales))
+        if weights and settings.start and isinstance(self.network, CranPM):
             self.network.load_state_dict(weights.network.state_dict())
             tune(self.network, settings.start)
         if self.fabric.is_global_zero:
             check_disk(folder, self.network, settings)
-        for branch in (getattr(self.network, "coarse", None), self.network.fine):
-            if branch is not None:
-                branch.recompute = settings.machine.recompute
+        for part in self.network.modules():
+            if isinstance(part, Encoder):
+                part.recompute = settings.machine.recompute
         optimiser = make_optimiser(self.network, settings.optimiser)
         self.mean = WeightMean(self.network, settings.optimiser.average)
         self.place = Place()
@@ -84,11 +88,11 @@ class Run:
             torch.set_rng_state(random[f"rank{self.fabric.global_rank}"])
         module: Any = torch.compile(self.network) if settings.machine.compile else self.network
         self.module, self.optimiser = self.fabric.setup(module, optimiser)
-        self.inputs = Inputs(archive, settings.samples.cache_gb)
+        self.inputs = Inputs(archive, settings.samples.cache_gb, coarse_pm25=settings.model.coarse_pm25)
         self.batches = Batches(
             archive,
             self.material.train,
-            settings.network.leads,
+            settings.model,
             settings.samples,
             self.fabric.global_rank,
             self.fabric.world_size,
@@ -205,7 +209,7 @@ class Run:
     def _scores(self, days: list[date], network: nn.Module) -> Scores:
         """Scores on a split's fixed tiles, shared out among the processes by day."""
         chosen = self.settings.scores
-        size, leads = self.settings.samples.size, self.settings.network.leads
+        size, leads = self.settings.network.tile_shape[0], self.settings.network.leads
         tiles = fixed_tiles(self.archive.land(), size, days, chosen.days, chosen.tiles)
         own = [
             tile

@@ -65,13 +65,13 @@ def _check_domain(archive: Archive, settings: TrainSettings) -> None:
 
 
 def _check_tiles(settings: TrainSettings) -> None:
-    """Scores of tiles of one size do not describe forecasts with tiles of another."""
-    wanted, found = settings.network.tile_shape, settings.samples.size
-    if wanted != (found, found):
+    """Plans of forecasts know squares only."""
+    rows, cols = settings.network.tile_shape
+    if rows != cols:
         raise CranpmError(
-            expected=f"tiles of the size that forecasts use, network.fine.shape = {list(wanted)}",
-            found=f"samples.size = {found}",
-            remedy=f"--set network.fine.shape=[{found},{found}], or another samples.size.",
+            expected="square tiles (network.fine.shape)",
+            found=f"{rows} x {cols}",
+            remedy=f"--set network.fine.shape=[{rows},{rows}].",
         )
 
 

@@ -16,6 +16,7 @@ from pydantic import (
     field_validator,
 )
 
+from cranpm.baselines.learned import OpponentName, OpponentSettings, opponent
 from cranpm.days import DayRange, Splits, parse_days
 from cranpm.loss import LossSettings
 from cranpm.model import NetworkSettings, preset
@@ -104,6 +105,15 @@ class StartSettings(_Frozen):
     """Of the changes, for `lora`."""
 
 
+class OpponentChoice(_Frozen):
+    """A learned opponent, to be trained in place of the network."""
+
+    kind: OpponentName
+    size: Literal["small", "paper"] = "small"
+    start: Literal["coarse", "fine", "mean"] = "coarse"
+    """What its change is added to: see `OpponentSettings`."""
+
+
 class TrainSettings(_Frozen):
     """A training run."""
 
@@ -116,6 +126,17 @@ class TrainSettings(_Frozen):
     machine: MachineSettings = MachineSettings()
     scores: ScoreSettings = ScoreSettings()
     start: StartSettings | None = None
+    opponent: OpponentChoice | None = None
+    """Train this instead, on the grid, tiles and leads of `network`."""
+
+    @property
+    def model(self) -> NetworkSettings | OpponentSettings:
+        """What is trained."""
+        network, chosen = self.network, self.opponent
+        if chosen is None:
+            return network
+        given = {"shape": network.coarse_shape, "tile": network.tile_shape[0], "leads": network.leads}
+        return opponent(chosen.kind, chosen.size, start=chosen.start, **given)
 
     @field_validator("network", mode="before")
     @classmethod

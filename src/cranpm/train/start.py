@@ -1,6 +1,7 @@
 """The network that a run begins with: new, or weights to be tuned, wholly or in part."""
 
 import math
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +11,7 @@ from cranpm.errors import CranpmError
 from cranpm.model import CranPM
 from cranpm.model.attention import SelfAttention
 from cranpm.model.bridge import CrossAttention
+from cranpm.networks import Trainable, build
 from cranpm.train.settings import StartSettings, TrainSettings
 from cranpm.weights import Weights, load_weights
 
@@ -72,10 +74,10 @@ def projections(network: nn.Module) -> list[nn.Linear]:
     return [part for attention in attentions for part in attention.children() if isinstance(part, nn.Linear)]
 
 
-def merged(network: CranPM) -> CranPM:
+def merged(network: Trainable) -> Trainable:
     """A copy in which low-rank changes are part of the matrices: an ordinary network."""
     with torch.random.fork_rng(devices=[]):
-        plain = CranPM(network.settings, network.scales)
+        plain = cast(Trainable, build(network.settings, network.scales))
     modules = dict(network.named_modules())
     places = {name: name.rpartition(".") for name in plain.state_dict()}
     plain.load_state_dict({name: getattr(modules[place], own) for name, (place, _, own) in places.items()})

@@ -6,10 +6,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from cranpm import __version__
+from cranpm.baselines.learned import OpponentName, OpponentSettings
 from cranpm.channels import COARSE
 from cranpm.errors import CranpmError
 from cranpm.grid import COARSE_STEP, FINE_STEP, Grid
-from cranpm.model import Network, NetworkSettings, ReleasedSettings
+from cranpm.model import NetworkSettings, ReleasedSettings
+from cranpm.networks import AnyNetwork
 from cranpm.scale import Scales
 
 LICENCE = "Apache-2.0"
@@ -31,13 +33,27 @@ class ReleasedKind(BaseModel):
     settings: ReleasedSettings
 
 
+class OpponentKind(BaseModel):
+    """A learned opponent."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    kind: OpponentName
+    settings: OpponentSettings
+
+    @model_validator(mode="after")
+    def _same(self) -> "OpponentKind":
+        if self.kind != self.settings.kind:
+            raise ValueError(f"{self.kind} with settings of {self.settings.kind}")
+        return self
+
+
 class Card(BaseModel):
     """Everything beside the tensors; stored as `settings.json`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: Literal[1] = 1
-    network: Annotated[CranPMKind | ReleasedKind, Field(discriminator="kind")]
+    network: Annotated[CranPMKind | ReleasedKind | OpponentKind, Field(discriminator="kind")]
     scales: Scales
     channels: tuple[tuple[str, str], ...]
     """Name and unit of the coarse channels of one day, in order."""
@@ -50,6 +66,8 @@ class Card(BaseModel):
     """What it was trained on: archive, its snapshot, days. None: not trained here."""
     source: str | None = None
     """What filled that archive: `simulation`, or the name of a provider."""
+    stations_in_loss: dict[str, float] | None = None
+    """Share `held_out` and `seed` that chose the stations which the loss did not see; None: it saw none at all."""
     changes: dict[int, tuple[float, float]] = Field(default_factory=dict)
     """By lead, the later mean of the domain over the earlier: the lowest and the highest of the training days."""
     licence: str = LICENCE
@@ -93,12 +111,17 @@ def _refuse(expected: str, found: str) -> None:
     )
 
 
-def card_for(network: Network, **facts: Any) -> Card:
+def card_for(network: AnyNetwork, **facts: Any) -> Card:
     """The card of a network of the 35 channels; `facts` are domain, data, source, changes, licence, about."""
-    if not isinstance(network.settings, NetworkSettings):
+    kind: CranPMKind | OpponentKind
+    if isinstance(network.settings, NetworkSettings):
+        kind = CranPMKind(settings=network.settings)
+    elif isinstance(network.settings, OpponentSettings):
+        kind = OpponentKind(kind=network.settings.kind, settings=network.settings)
+    else:
         raise TypeError("the card of the released network comes from its authors' folder")
     return Card(
-        network=CranPMKind(settings=network.settings),
+        network=kind,
         scales=network.scales,
         channels=tuple((channel.name, channel.unit) for channel in COARSE),
         leads=network.settings.leads,

@@ -13,7 +13,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from cranpm.errors import CranpmError
-from cranpm.model import Network, build
+from cranpm.networks import AnyNetwork, build
 from cranpm.weights import authors
 from cranpm.weights.card import Card
 from cranpm.weights.readme import readme
@@ -28,12 +28,12 @@ TENSORS, SETTINGS, README = "model.safetensors", "settings.json", "README.md"
 class Weights:
     """A network ready to forecast, what is known about it, and the checksum that names it in provenance."""
 
-    network: Network
+    network: AnyNetwork
     card: Card
     sha256: str
 
 
-def save_weights(folder: Path, network: Network, card: Card) -> None:
+def save_weights(folder: Path, network: AnyNetwork, card: Card) -> None:
     """Write a folder of weights; it appears whole or not at all, and an existing one is never replaced."""
     tensors = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
     settings = json.dumps(card.model_dump(mode="json"), indent=1, allow_nan=False) + "\n"
@@ -92,7 +92,7 @@ def from_authors(tensors: Mapping[str, Tensor], config: Mapping[str, object]) ->
     return Weights(network, card, hashlib.sha256(save(dict(tensors))).hexdigest())
 
 
-def _network(card: Card, tensors: Mapping[str, Tensor]) -> Network:
+def _network(card: Card, tensors: Mapping[str, Tensor]) -> AnyNetwork:
     """A network with these tensors: exactly its names and shapes, floating-point, finite.
 
     Compared on the meta device first, so that false sizes in the settings cost no memory.

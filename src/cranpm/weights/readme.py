@@ -1,11 +1,11 @@
 """The model card: what a person reads before using weights."""
 
-from cranpm.model import Network
 from cranpm.model.cost import size
+from cranpm.networks import AnyNetwork
 from cranpm.weights.card import Card
 
 
-def readme(card: Card, network: Network) -> str:
+def readme(card: Card, network: AnyNetwork) -> str:
     """README.md of a folder of weights, with the front matter that model hubs read."""
     channels = "\n".join(
         f"| {name} | {unit} | {mean:g} | {spread:g} |"

@@ -1,0 +1,24 @@
+"""What the simple opponents have in common."""
+
+from abc import ABC, abstractmethod
+from datetime import date
+
+from cranpm.grid import Array
+from cranpm.store import EVERYWHERE, Archive, Window
+
+
+class Baseline(ABC):
+    """A forecast that the archive alone can make."""
+
+    resolution = "1 km"
+
+    def __init__(self, archive: Archive):
+        self.archive = archive
+
+    def ready(self, day: date) -> bool:
+        """Whether it can start on a day."""
+        return day in self.archive.days
+
+    @abstractmethod
+    def forecast(self, day: date, lead: int, window: Window = EVERYWHERE) -> Array:
+        """PM2.5 (ug m-3) `lead` days after `day`, NaN where today's is."""

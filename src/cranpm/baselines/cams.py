@@ -1,0 +1,24 @@
+"""CAMS at 25 km, brought to 1 km by bilinear interpolation: no learning, no fine structure.
+
+An archive holds CAMS's analysis of each day, not its forecasts. The analysis of the start day stands for every lead.
+"""
+
+from datetime import date
+
+import numpy as np
+
+from cranpm.baselines.base import Baseline
+from cranpm.channels import INDEX
+from cranpm.grid import Array, refine
+from cranpm.store import EVERYWHERE, Window
+
+
+class Cams(Baseline):
+    """CAMS's PM2.5 of the start day."""
+
+    resolution = "25 km"
+
+    def forecast(self, day: date, lead: int, window: Window = EVERYWHERE) -> Array:
+        domain = self.archive.domain
+        field = refine(self.archive.coarse(day)[INDEX["cams_pm25"]], domain.coarse, domain.fine.window(*window))
+        return np.where(np.isfinite(self.archive.pm25(day, window)), np.maximum(field, 0), np.float32(np.nan))

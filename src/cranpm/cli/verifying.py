@@ -1,0 +1,109 @@
+"""The command that judges forecasts."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table as Shown
+
+from cranpm.cli.console import Quiet, err, out, progress_bar
+
+if TYPE_CHECKING:
+    from cranpm.baselines import DampedPersistence
+    from cranpm.store import Archive
+    from cranpm.verify import Method, Table
+
+PRINTED = ("table1-1km", "table1-25km", "table2")
+
+
+def verify(
+    archive: Annotated[str, typer.Option(help="Archive that holds the truth.")],
+    days: Annotated[str, typer.Option(help="Start days: a year, a day, or FIRST..LAST.")],
+    folder: Annotated[Path, typer.Option("--out", help="Folder for scores and tables; a stopped run goes on there.")],
+    forecasts: Annotated[
+        list[str] | None,
+        typer.Option(help="Folder of forecasts, or NAME=FOLDER; repeat for several."),
+    ] = None,
+    baselines: Annotated[
+        str, typer.Option(help="Simple opponents: persistence, damped, climatology, cams, comma-separated; or none.")
+    ] = "persistence",
+    fit_days: Annotated[
+        str | None, typer.Option(help="Training days on which damped persistence and climatology are fitted.")
+    ] = None,
+    leads: Annotated[str, typer.Option(help="Days ahead, comma-separated.")] = "1,2,3",
+    every: Annotated[int, typer.Option(min=1, help="Take every n-th start day.")] = 1,
+    reference: Annotated[str, typer.Option(help="Method that the changes in table 1 are against.")] = "persistence",
+    paper: Annotated[bool, typer.Option("--paper", help="Show the paper's own numbers beside, labelled.")] = False,
+    similarity: Annotated[
+        bool, typer.Option("--ssim/--no-ssim", help="Structural similarity, the slowest part.")
+    ] = True,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes that share the days.")] = 1,
+    quiet: Quiet = False,
+) -> None:
+    """Verify forecasts against the archive: the paper's tables 1 and 2 with intervals, and what agencies report.
+
+    Writes scores.json, tables.md and a CSV of every table. Days that one method lacks are left out for all.
+    """
+    from cranpm.days import parse_days, parse_leads
+    from cranpm.errors import CranpmError
+    from cranpm.store import Archive
+    from cranpm.verify import Plan, Product, Scores, all_tables, load_records
+    from cranpm.verify import verify as run
+    from cranpm.verify.day import Setting
+    from cranpm.verify.write import write
+
+    opened = Archive(archive)
+    methods: list[Method] = [*_simple(opened, baselines, fit_days)]
+    for given in forecasts or ():
+        name, _, place = given.rpartition("=")
+        methods.append(Product(name or Path(place).name, Path(place), opened.domain.fine))
+    if reference not in [method.name for method in methods]:
+        raise CranpmError(
+            expected=f"--reference among {', '.join(method.name for method in methods)}",
+            found=reference,
+            remedy="Name one of the methods.",
+        )
+    plan = Plan(opened, methods, parse_leads(leads), similarity)
+    with progress_bar("verify", 1, quiet) as bar:
+        kept, left_out = run(plan, list(parse_days(days))[::every], folder, jobs, bar.reach)
+    with err.status("summing up", spinner="dots"):
+        scores = Scores(
+            archive=opened,
+            names=[method.name for method in methods],
+            facts={method.name: method.facts() for method in methods},
+            days=kept,
+            leads=plan.leads,
+            places=Setting(opened).places,
+            records=load_records(folder, kept),
+            left_out=left_out,
+        )
+        tables = all_tables(scores, reference, paper)
+        write(scores, tables, folder)
+    for table in tables:
+        if table.name in PRINTED:
+            out.print(_shown(table))
+    for day, reason in left_out.items():
+        print(f"left out: {day}: {reason}")
+    print(f"{folder / 'tables.md'}  ({len(kept)} start days)")
+
+
+def _simple(archive: "Archive", baselines: str, fit_days: str | None) -> "list[Method]":
+    from cranpm.baselines import FITTED, fit_damped, simple
+    from cranpm.days import parse_days, usable
+    from cranpm.verify import Simple
+
+    names = [] if baselines == "none" else baselines.split(",")
+    fitted: DampedPersistence | None = None
+    if fit_days and set(names) & set(FITTED):
+        with err.status("fitting climatology and damping", spinner="dots"):
+            fitted = fit_damped(archive, usable(archive.days, parse_days(fit_days)))
+    return [Simple(name, simple(name, archive, fitted)) for name in names]
+
+
+def _shown(table: "Table") -> Shown:
+    shown = Shown(title=table.title, caption="\n".join(table.notes).replace("\\*", "*"), caption_justify="left")
+    for number, column in enumerate(table.header):
+        shown.add_column(column, justify="right" if number else "left")
+    for row in table.rows:
+        shown.add_row(*(cell.replace("\\*", "*") for cell in row))
+    return shown

@@ -1,0 +1,17 @@
+"""Every network that forecasts here: ours, the one that its authors released, and the learned opponents."""
+
+from cranpm.baselines.learned import Opponent, OpponentSettings
+from cranpm.model import CranPM, NetworkSettings, Released, ReleasedSettings
+from cranpm.model import build as build_ours
+from cranpm.scale import Scales, typical_scales
+
+Trainable = CranPM | Opponent
+AnyNetwork = CranPM | Opponent | Released
+AnyNetworkSettings = NetworkSettings | OpponentSettings | ReleasedSettings
+
+
+def build(settings: AnyNetworkSettings, scales: Scales | None = None) -> AnyNetwork:
+    """An untrained network; without `scales`, with round figures for its channels."""
+    if isinstance(settings, OpponentSettings):
+        return Opponent(settings, scales or typical_scales())
+    return build_ours(settings, scales)

@@ -1,0 +1,87 @@
+"""How certain a difference is: days are drawn again in blocks, because neighbouring days resemble each other."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import norm as normal
+from scipy.stats import t as student
+
+from cranpm.grid import Array
+
+BLOCK_DAYS = 7
+DRAWS = 2000
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value and where it lies with 95 % confidence."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def significant(self) -> bool:
+        """Whether 0 lies outside."""
+        return self.low > 0 or self.high < 0
+
+
+@dataclass(frozen=True)
+class Draws:
+    """How often each day occurs in each draw, (draw, day), with blocks of a week and with blocks half as long."""
+
+    block: int
+    counts: Array
+    short_block: int
+    short_counts: Array
+
+
+def day_draws(days: int, block: int = BLOCK_DAYS, draws: int = DRAWS, seed: int = 0) -> Draws:
+    """Moving blocks (Kuensch 1989), cut to the number of days."""
+    block = min(block, days)
+    short = max(1, block // 2)
+    return Draws(block, _draw(days, block, draws, seed), short, _draw(days, short, draws, seed + 1))
+
+
+def _draw(days: int, block: int, draws: int, seed: int) -> Array:
+    starts = np.random.default_rng(seed).integers(0, days - block + 1, (draws, -(-days // block)))
+    drawn = (starts[:, :, None] + np.arange(block)).reshape(draws, -1)[:, :days]
+    counts = np.zeros((draws, days), np.int32)
+    np.add.at(counts, (np.arange(draws)[:, None], drawn), 1)
+    return counts
+
+
+def interval(sums: Array, statistic: Callable[[Array], Array], draws: Draws) -> Interval:
+    """Of a statistic of sums over days: `sums` is (day, ...), `statistic` maps (..., of sums) to numbers.
+
+    Blocks cut the memory that crosses their borders, so their spread is too small by a part that grows as 1 / length.
+    Two lengths tell how large it is, and the interval is widened by it; and for the number of blocks, as Student's is.
+    """
+    flat = sums.reshape(len(sums), -1)
+    value = float(statistic(sums.sum(axis=0)))
+    values, short = (
+        statistic((counts @ flat).reshape(len(counts), *sums.shape[1:]))
+        for counts in (draws.counts, draws.short_counts)
+    )
+    if not np.isfinite(values).any():
+        return Interval(value, np.nan, np.nan)
+    tail = 100 * (1 - LEVEL) / 2
+    low, high = np.nanpercentile(values, [tail, 100 - tail])
+    wider = _widening(float(np.nanvar(values)), float(np.nanvar(short)), draws) * _few_blocks(len(sums) / draws.block)
+    return Interval(value, value + wider * (float(low) - value), value + wider * (float(high) - value))
+
+
+def _widening(variance: float, short_variance: float, draws: Draws) -> float:
+    """Spread with blocks of unlimited length over that with the given ones; never below 1."""
+    if draws.block == draws.short_block or variance <= 0:
+        return 1.0
+    unlimited = (draws.block * variance - draws.short_block * short_variance) / (draws.block - draws.short_block)
+    return float(np.sqrt(max(1.0, unlimited / variance)))
+
+
+def _few_blocks(blocks: float) -> float:
+    """How much wider an interval from so many blocks must be than one from very many."""
+    tail, freedom = 0.5 + LEVEL / 2, max(blocks - 1, 1.0)
+    return float(student.ppf(tail, freedom) / normal.ppf(tail) * np.sqrt((freedom + 1) / freedom))

@@ -1,0 +1,199 @@
+"""What records say: figures by method, lead, scale, place and group, and how certain their differences are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cranpm.fields import held_out
+from cranpm.grid import Array
+from cranpm.store import Archive
+from cranpm.verify.agency import Exceedance, fairmode, index_agreement
+from cranpm.verify.bootstrap import BLOCK_DAYS, Draws, Interval, day_draws, interval
+from cranpm.verify.day import SCALES, Record
+from cranpm.verify.stations import groups, roughness_m, seasons
+from cranpm.verify.structure import WAVELENGTHS_PX, pair_similarity
+from cranpm.verify.tally import EDGES_UGM3, THRESHOLDS_UGM3, Tally, mean_square
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Days of records, and all that is asked of them."""
+
+    archive: Archive
+    names: list[str]
+    facts: Mapping[str, Mapping[str, Any]]
+    """What tables say of each method."""
+    days: list[date]
+    leads: tuple[int, ...]
+    places: list[str]
+    records: list[Record]
+    left_out: Mapping[date, str]
+
+    @cached_property
+    def tally(self) -> Tally:
+        """(day, method, lead, scale, place)."""
+        parts = [record.tally for record in self.records]
+        return Tally(np.stack([part.moments for part in parts]), np.stack([part.joint for part in parts]))
+
+    @cached_property
+    def similarity(self) -> Array:
+        """(method, lead, scale) mean structural similarity over all windows of all days; NaN if not computed."""
+        total = np.sum([record.similarity for record in self.records], axis=0)
+        return np.divide(total[..., 0], total[..., 1], out=np.full(total.shape[:-1], np.nan), where=total[..., 1] > 0)
+
+    @cached_property
+    def power_ratio(self) -> Array:
+        """(method, lead, band): power of the forecast over that of the truth; below 1, fine structure was lost."""
+        total = np.sum([record.power for record in self.records], axis=0)
+        return np.divide(total[..., 0], total[..., 1], out=np.full(total.shape[:-1], np.nan), where=total[..., 1] > 0)
+
+    @cached_property
+    def draws(self) -> Draws:
+        """Days drawn again; blocks span a week whatever the step between the days."""
+        steps = [(after - before).days for before, after in zip(self.days, self.days[1:], strict=False)]
+        step = float(np.median(steps)) if steps else 1.0
+        return day_draws(len(self.days), max(1, round(BLOCK_DAYS / step)))
+
+    def rmse_change(self, method: int, reference: int, lead: int, scale: int, place: int = 0) -> Interval:
+        """RMSE of a method relative to another's, in percent: below 0 is better. Both are drawn on the same days."""
+        return self._change(self.tally.moments[:, [method, reference], lead, scale, place])
+
+    def _change(self, moments: Array) -> Interval:
+        """From (day, [method, reference], bin, moment)."""
+
+        def percent(totals: Array) -> Array:
+            rmse = np.sqrt(mean_square(totals.sum(axis=-2)))
+            return 100 * (
+                np.divide(rmse[..., 0], rmse[..., 1], out=np.ones(rmse.shape[:-1]), where=rmse[..., 1] > 0) - 1
+            )
+
+        return interval(moments, percent, self.draws)
+
+    # Stations
+
+    @cached_property
+    def sampled(self) -> Array:
+        """(day, method, lead, station)."""
+        return np.stack([record.sampled for record in self.records])
+
+    @cached_property
+    def observed(self) -> Array:
+        """(day, lead, station)."""
+        return np.stack([record.observed for record in self.records])
+
+    @cached_property
+    def unseen(self) -> Array:
+        """Stations that no method's loss saw."""
+        seen = np.zeros(len(self.archive.stations), dtype=bool)
+        for fact in self.facts.values():
+            if used := fact.get("stations_in_loss"):
+                seen |= ~held_out(len(seen), float(used["held_out"]), int(used["seed"]))
+        return ~seen
+
+    @cached_property
+    def groups(self) -> dict[str, Array]:
+        return groups(self.archive.stations, roughness_m(self.archive), self.unseen)
+
+    def valid(self, lead: int) -> list[date]:
+        return [day + timedelta(days=self.leads[lead]) for day in self.days]
+
+    def pairs(self, method: int, lead: int, group: str = "all", season: str | None = None) -> tuple[Array, Array]:
+        """Forecasts and observations (day, station); NaN where any method has none, so that all have the same pairs."""
+        members = self.groups[group]
+        common = np.isfinite(self.observed[:, lead]) & np.isfinite(self.sampled[:, :, lead]).all(axis=1)
+        chosen = seasons(self.valid(lead))[season] if season else np.ones(len(self.days), dtype=bool)
+        observed = np.where(common, self.observed[:, lead], np.nan)[chosen][:, members]
+        return self.sampled[:, method, lead][chosen][:, members], observed
+
+    def station_tally(self, method: int, lead: int, group: str = "all", season: str | None = None) -> Tally:
+        return Tally.of(*self.pairs(method, lead, group, season))
+
+    def station_change(self, method: int, reference: int, lead: int, group: str = "all") -> Interval:
+        """As `rmse_change`, at stations."""
+        daily = [
+            [Tally.of(f, o).moments for f, o in zip(*self.pairs(which, lead, group), strict=True)]
+            for which in (method, reference)
+        ]
+        return self._change(np.stack(daily, axis=1))
+
+    # All of it
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, by method and lead."""
+        return {
+            "days": {"count": len(self.days), "first": str(self.days[0]), "last": str(self.days[-1])},
+            "left_out": {str(day): reason for day, reason in self.left_out.items()},
+            "archive": {"snapshot": self.archive.snapshot, "source": self.archive.source},
+            "stations": {name: int(members.sum()) for name, members in self.groups.items()},
+            "wavelengths_px": list(WAVELENGTHS_PX),
+            "bins_ugm3": list(EDGES_UGM3),
+            "methods": {
+                name: {
+                    **self.facts[name],
+                    "uncovered_pixels": int(sum(record.uncovered[index].sum() for record in self.records)),
+                    "leads": {f"T+{self.leads[lead]}": self._of(index, lead) for lead in range(len(self.leads))},
+                }
+                for index, name in enumerate(self.names)
+            },
+        }
+
+    def _of(self, method: int, lead: int) -> dict[str, Any]:
+        total = self.tally.sum()[method, lead]
+        observed = self.pairs(method, lead)
+        start = np.stack([record.at_start for record in self.records])
+        quality = fairmode(*observed, start)
+        by_scale = {
+            scale: {place: figures(total[s, p]) for p, place in enumerate(self.places)}
+            for s, scale in enumerate(SCALES)
+        }
+        for s, scale in enumerate(SCALES):
+            by_scale[scale]["all"]["ssim"] = number(self.similarity[method, lead, s])
+        return {
+            "fields": by_scale,
+            "power_ratio": [number(value) for value in self.power_ratio[method, lead]],
+            "stations": {
+                **{name: self.station_figures(method, lead, name) for name in self.groups},
+                **{
+                    f"season: {name}": self.station_figures(method, lead, "all", name)
+                    for name in seasons(self.valid(lead))
+                },
+            },
+            "fairmode": {
+                "stations": int(np.isfinite(quality.mqi).sum()),
+                "mqi_90": number(quality.mqi_90),
+                "mqi_year_90": number(quality.mqi_year_90),
+                "mqi_forecast_90": number(quality.mqi_forecast_90),
+                "target": [[number(x), number(y)] for x, y in zip(quality.target_x, quality.target_y, strict=True)],
+            },
+        }
+
+    def station_figures(self, method: int, lead: int, group: str, season: str | None = None) -> dict[str, Any]:
+        forecast, observed = self.pairs(method, lead, group, season)
+        return figures(Tally.of(forecast, observed)) | {"pair_ssim": number(pair_similarity(forecast, observed))}
+
+
+def figures(tally: Tally) -> dict[str, Any]:
+    """All figures of one tally, ready for JSON."""
+    events = [Exceedance.of(tally, threshold) for threshold in THRESHOLDS_UGM3]
+    same, near = index_agreement(tally)
+    return {
+        **{name: number(getattr(tally, name)) for name in ("rmse", "mae", "bias", "correlation", "r2", "mean_truth")},
+        "bins": {
+            name: [number(value) for value in getattr(tally, f"bin_{name}")] for name in ("rmse", "bias", "share")
+        },
+        "exceedance": {
+            f"{event.threshold_ugm3:g}": {name: number(getattr(event, name)) for name in ("pod", "far", "csi", "ets")}
+            for event in events
+        },
+        "index_same": number(same),
+        "index_within_one": number(near),
+    }
+
+
+def number(value: Any) -> float | None:
+    """A plain number; None for NaN, which JSON has not."""
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,273 @@
+"""Scores as tables: the paper's two, and those that it lacks."""
+
+import csv
+import io
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from cranpm.verify.agency import Exceedance, fairmode, index_agreement
+from cranpm.verify.bootstrap import Interval
+from cranpm.verify.day import SCALES
+from cranpm.verify.scores import Scores
+from cranpm.verify.stations import seasons
+from cranpm.verify.structure import RANGE_UGM3, WAVELENGTHS_PX, WINDOW
+from cranpm.verify.tally import EDGES_UGM3, THRESHOLDS_UGM3
+
+TERRAIN = ("all", "flat", "complex")
+SURE = "\\* the 95 % interval (in brackets; paired bootstrap over days in blocks of a week) leaves out 0."
+
+
+@dataclass(frozen=True)
+class Table:
+    """A title, a header, rows of text and what must be said below them."""
+
+    name: str
+    title: str
+    header: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    notes: tuple[str, ...] = ()
+
+    def markdown(self) -> str:
+        lines = [f"### {self.title}", "", _line(self.header), _line(["---"] + ["---:"] * (len(self.header) - 1))]
+        lines += [_line(row) for row in self.rows]
+        return "\n".join([*lines, "", *(f"{note}  " for note in self.notes)]).rstrip() + "\n"
+
+    def csv(self) -> str:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([self.header, *self.rows])
+        return text.getvalue()
+
+
+def _line(cells: Any) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+@cache
+def paper() -> dict[str, Any]:
+    """The paper's own numbers."""
+    return tomllib.loads(files("cranpm.verify").joinpath("paper.toml").read_text())
+
+
+def all_tables(scores: Scores, reference: str, with_paper: bool = False) -> list[Table]:
+    """Every table, in the order in which a reader asks."""
+    return [
+        *(table_1(scores, scale, reference, with_paper) for scale in range(len(SCALES))),
+        table_2(scores, with_paper),
+        differences(scores),
+        station_groups(scores),
+        by_region(scores),
+        by_bin(scores),
+        exceedances(scores),
+        quality(scores),
+        spectra(scores),
+    ]
+
+
+def table_1(scores: Scores, scale: int, reference: str, with_paper: bool) -> Table:
+    """Laid out as the paper's table 1; the last figure of each lead is the change of RMSE against `reference`."""
+    tally, against = scores.tally.sum(), scores.names.index(reference)
+    header, rows = ["method", "made at", "parameters"], []
+    for lead in scores.leads:
+        header += [f"T+{lead} RMSE", "MAE", "SSIM", f"change against {reference}"]
+        header += [f"T+{lead} RMSE in the paper"] if with_paper else []
+    for index, name in enumerate(scores.names):
+        fact = scores.facts[name]
+        cells = [name, str(fact.get("resolution") or "1 km"), _millions(fact.get("parameters"))]
+        for lead in range(len(scores.leads)):
+            here = tally[index, lead, scale, 0]
+            change = scores.rmse_change(index, against, lead, scale) if index != against else None
+            cells += [
+                *_plain([here.rmse, here.mae]),
+                _plain([scores.similarity[index, lead, scale]])[0],
+                percent(change),
+            ]
+            if with_paper:
+                theirs = paper()[SCALES[scale]].get(fact["kind"])
+                cells.append(f"{theirs[scores.leads[lead] - 1][0]:.2f}" if theirs else "")
+        rows.append(tuple(cells))
+    return Table(
+        f"table1-{SCALES[scale].replace(' ', '')}",
+        f"PM2.5 over land at {SCALES[scale]}, ug m-3 ({_period(scores)})",
+        tuple(header),
+        rows,
+        (
+            "Weighted by area. At 25 km, means over the land of each cell; methods made at 25 km were refined "
+            "bilinearly for 1 km.",
+            f"SSIM in windows of {WINDOW} x {WINDOW}, data range {RANGE_UGM3:g} ug m-3.",
+            SURE,
+            *(["Numbers in the paper are of real Europe in 2022: other data, shown for comparison."] * with_paper),
+        ),
+    )
+
+
+def table_2(scores: Scores, with_paper: bool) -> Table:
+    """Laid out as the paper's table 2: stations at the first lead, by terrain."""
+    terrain = [group for group in TERRAIN if group in scores.groups]
+    header, rows = ["method"], []
+    for group in terrain:
+        header += [f"{group} (N = {int(scores.groups[group].sum())}) RMSE", "MAE", "SSIM of pairs", "bias"]
+        header += [f"{group} RMSE in the paper"] if with_paper else []
+    for index, name in enumerate(scores.names):
+        cells = [name]
+        for group in terrain:
+            found = scores.station_figures(index, 0, group)
+            cells += [*_plain([found["rmse"], found["mae"], found["pair_ssim"]]), _signed(found["bias"])]
+            if with_paper:
+                theirs = paper()["stations"][group].get(scores.facts[name]["kind"])
+                cells.append(f"{theirs[0]:.2f}" if theirs else "")
+        rows.append(tuple(cells))
+    return Table(
+        "table2",
+        f"At stations, T+{scores.leads[0]}, ug m-3 ({_period(scores)})",
+        tuple(header),
+        rows,
+        (
+            "Flat: elevation varies by less than 50 m (standard deviation within 25 km). "
+            f"{int(scores.unseen.sum())} of {len(scores.unseen)} stations were in no method's loss.",
+            "SSIM of pairs: the formula over all matched pairs as one window.",
+        ),
+    )
+
+
+def differences(scores: Scores) -> Table:
+    """Every method against every other: change of RMSE with its interval."""
+    header = ("method", "against", *(f"T+{lead} at {scale}" for scale in SCALES for lead in scores.leads))
+    rows = []
+    for one in range(len(scores.names)):
+        for other in range(len(scores.names)):
+            if one != other:
+                changes = [
+                    percent(scores.rmse_change(one, other, lead, scale))
+                    for scale in range(len(SCALES))
+                    for lead in range(len(scores.leads))
+                ]
+                rows.append((scores.names[one], scores.names[other], *changes))
+    return Table("differences", "Change of RMSE against each other method, %", header, rows, (SURE,))
+
+
+def station_groups(scores: Scores) -> Table:
+    """RMSE and bias at stations by what they have in common, first lead."""
+    asked = [(group, None) for group in scores.groups] + [("all", name) for name in seasons(scores.valid(0))]
+    rows = []
+    for group, season in asked:
+        cells = [season or group, str(int(scores.groups[group].sum()))]
+        for index in range(len(scores.names)):
+            found = scores.station_figures(index, 0, group, season)
+            cells.append(f"{_plain([found['rmse']])[0]} ({_signed(found['bias'])})")
+        rows.append(tuple(cells))
+    title = f"RMSE (and bias) at stations by group, T+{scores.leads[0]}, ug m-3"
+    return Table("stations", title, ("group", "N", *scores.names), rows)
+
+
+def by_region(scores: Scores) -> Table:
+    tally = scores.tally.sum()
+    rows = [
+        (place, f"T+{ahead}", *(_plain([tally[index, lead, 0, p].rmse])[0] for index in range(len(scores.names))))
+        for p, place in enumerate(scores.places)
+        for lead, ahead in enumerate(scores.leads)
+    ]
+    return Table("regions", "RMSE at 1 km by region, ug m-3", ("region", "lead", *scores.names), rows)
+
+
+def by_bin(scores: Scores) -> Table:
+    tally = scores.tally.sum()
+    names = [f"up to {EDGES_UGM3[0]:g}", *(f"{a:g} to {b:g}" for a, b in pairwise(EDGES_UGM3))]
+    names.append(f"above {EDGES_UGM3[-1]:g}")
+    rows = []
+    for lead, ahead in enumerate(scores.leads):
+        for number, name in enumerate(names):
+            share = float(tally[0, lead, 0, 0].bin_share[number])
+            cells = []
+            for index in range(len(scores.names)):
+                here = tally[index, lead, 0, 0]
+                cells.append(f"{_plain([here.bin_rmse[number]])[0]} ({_signed(here.bin_bias[number])})")
+            rows.append((f"T+{ahead}", name, f"{100 * share:.1f} %", *cells))
+    title = "RMSE (and bias) at 1 km by true concentration, ug m-3"
+    return Table("bins", title, ("lead", "truth", "share", *scores.names), rows)
+
+
+def exceedances(scores: Scores) -> Table:
+    tally, rows = scores.tally.sum(), []
+    for index, name in enumerate(scores.names):
+        for lead, ahead in enumerate(scores.leads):
+            here = tally[index, lead, 0, 0]
+            cells = []
+            for threshold in THRESHOLDS_UGM3:
+                event = Exceedance.of(here, threshold)
+                cells += _plain([event.pod, event.far, event.csi, event.ets])
+            same, near = index_agreement(here)
+            rows.append((name, f"T+{ahead}", *cells, *_plain([same, near])))
+    header = [f"above {t:g}: {figure}" if figure == "POD" else figure for t in THRESHOLDS_UGM3 for figure in _EVENT]
+    return Table(
+        "exceedances",
+        "Exceedances of daily means (ug m-3) and categories of the European Air Quality Index at 1 km",
+        ("method", "lead", *header, "same category", "at most one off"),
+        rows,
+        ("The index is defined by hourly values; here its bands of 2017 are used on daily means.",),
+    )
+
+
+_EVENT = ("POD", "FAR", "CSI", "ETS")
+
+
+def quality(scores: Scores) -> Table:
+    start, rows = np.stack([record.at_start for record in scores.records]), []
+    for index, name in enumerate(scores.names):
+        for lead, ahead in enumerate(scores.leads):
+            found = fairmode(*scores.pairs(index, lead), start)
+            count = int(np.isfinite(found.mqi).sum())
+            figures = _plain([found.mqi_90, found.mqi_year_90, found.mqi_forecast_90])
+            rows.append((name, f"T+{ahead}", str(count), *figures))
+    return Table(
+        "fairmode",
+        "FAIRMODE quality indicators at stations, 90th percentile (the objective is met up to 1)",
+        ("method", "lead", "stations", "MQI", "MQI of the mean", "forecast MQI"),
+        rows,
+        ("Forecast MQI: against persistence of the observation, with the uncertainty of the measurement added to it.",),
+    )
+
+
+def spectra(scores: Scores) -> Table:
+    rows = [
+        (name, f"T+{ahead}", *_plain(scores.power_ratio[index, lead]))
+        for index, name in enumerate(scores.names)
+        for lead, ahead in enumerate(scores.leads)
+    ]
+    names = [f"from {low} px" for low in WAVELENGTHS_PX]
+    return Table(
+        "spectra",
+        "Power of the forecast over that of the truth, by wavelength",
+        ("method", "lead", *names),
+        rows,
+        ("Below 1: structure of that size was lost. Above 1: it was invented.",),
+    )
+
+
+def percent(change: Interval | None) -> str:
+    """A change with its interval; a star where it is certain."""
+    if change is None or not np.isfinite(change.value):
+        return ""
+    star = "\\*" if change.significant else ""
+    return f"{change.value:+.1f} %{star} [{change.low:+.1f}, {change.high:+.1f}]"
+
+
+def _plain(values: Any) -> list[str]:
+    return ["" if value is None or not np.isfinite(value) else f"{float(value):.2f}" for value in values]
+
+
+def _signed(value: Any) -> str:
+    return "" if value is None or not np.isfinite(value) else f"{float(value):+.2f}"
+
+
+def _millions(count: Any) -> str:
+    return "" if count is None else f"{count / 1e6:.2f} M"
+
+
+def _period(scores: Scores) -> str:
+    return f"{len(scores.days)} start days in {scores.days[0]}..{scores.days[-1]}"

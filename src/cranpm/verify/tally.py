@@ -1,0 +1,153 @@
+"""Sums from which every statistic of forecasts against truth follows. Sums of parts add up to those of the whole."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+
+from cranpm.grid import Array
+
+EDGES_UGM3 = (5.0, 10.0, 15.0, 20.0, 25.0, 50.0, 75.0)
+"""Borders of the bins of concentration; a border belongs to the bin below it. Thresholds are among them."""
+BINS = len(EDGES_UGM3) + 1
+THRESHOLDS_UGM3 = (15.0, 25.0, 50.0)
+"""Daily means that agencies report on: WHO's guideline of 2021, and the EU's limit from 2030 and twice that."""
+INDEX_EDGES_UGM3 = (10.0, 20.0, 25.0, 50.0, 75.0)
+"""Bands of the European Air Quality Index of 2017 for PM2.5, here used on daily means."""
+MOMENTS = 7
+"""Weight, forecast, truth, forecast squared, truth squared, their product, absolute error."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Weighted sums over pixels or pairs, for any number of groups at once (the leading axes)."""
+
+    moments: Array
+    """(..., bin of the truth, moment)."""
+    joint: Array
+    """(..., bin of the forecast, bin of the truth): weight."""
+
+    @classmethod
+    def zero(cls, *groups: int) -> "Tally":
+        return cls(np.zeros((*groups, BINS, MOMENTS)), np.zeros((*groups, BINS, BINS)))
+
+    @classmethod
+    def of(cls, forecast: Array, truth: Array, weight: Array | float = 1.0) -> "Tally":
+        """Of two fields of the same shape; where one of them is missing, nothing counts."""
+        fields = [np.atleast_2d(np.asarray(field)) for field in (forecast, truth)]
+        spread = np.broadcast_to(np.asarray(weight, np.float64), fields[0].shape)
+        tally = cls.zero()
+        _count(fields[0], fields[1], spread, np.array(EDGES_UGM3), tally.moments, tally.joint)
+        return tally
+
+    def __add__(self, other: "Tally") -> "Tally":
+        return Tally(self.moments + other.moments, self.joint + other.joint)
+
+    def __getitem__(self, group: Any) -> "Tally":
+        """Of some of the groups."""
+        return Tally(self.moments[group], self.joint[group])
+
+    def sum(self, axis: int | tuple[int, ...] = 0) -> "Tally":
+        """Of all groups along leading axes together."""
+        return Tally(self.moments.sum(axis=axis), self.joint.sum(axis=axis))
+
+    @property
+    def totals(self) -> Array:
+        """(..., moment) over all bins."""
+        return self.moments.sum(axis=-2)
+
+    @property
+    def weight(self) -> Array:
+        return self.totals[..., 0]
+
+    @property
+    def rmse(self) -> Array:
+        return np.sqrt(mean_square(self.totals))
+
+    @property
+    def mae(self) -> Array:
+        return _ratio(self.totals[..., 6], self.weight)
+
+    @property
+    def bias(self) -> Array:
+        """Mean of forecast - truth."""
+        return _ratio(self.totals[..., 1] - self.totals[..., 2], self.weight)
+
+    @property
+    def mean_truth(self) -> Array:
+        return _ratio(self.totals[..., 2], self.weight)
+
+    @property
+    def correlation(self) -> Array:
+        forecast, truth, both = _covariances(self.totals)
+        return _ratio(both, np.sqrt(forecast * truth))
+
+    @property
+    def r2(self) -> Array:
+        """Share of the truth's variance that is explained: 1 - mean squared error / variance; may be negative."""
+        return 1 - _ratio(mean_square(self.totals), _covariances(self.totals)[1])
+
+    @property
+    def bin_rmse(self) -> Array:
+        """(..., bin of the truth)."""
+        return np.sqrt(mean_square(self.moments))
+
+    @property
+    def bin_bias(self) -> Array:
+        return _ratio(self.moments[..., 1] - self.moments[..., 2], self.moments[..., 0])
+
+    @property
+    def bin_share(self) -> Array:
+        """Share of the weight in each bin of the truth."""
+        return _ratio(self.moments[..., 0], self.weight[..., None])
+
+
+def mean_square(totals: Array) -> Array:
+    """Mean squared error from moments."""
+    squares = totals[..., 3] + totals[..., 4] - 2 * totals[..., 5]
+    return np.maximum(_ratio(squares, totals[..., 0]), 0)
+
+
+def _covariances(totals: Array) -> tuple[Array, Array, Array]:
+    """Variance of the forecast, of the truth, and what they have in common."""
+    weight = totals[..., 0]
+    mean = [_ratio(totals[..., index], weight) for index in (1, 2)]
+    pairs = ((3, 0, 0), (4, 1, 1), (5, 0, 1))
+    forecast, truth, both = (_ratio(totals[..., index], weight) - mean[a] * mean[b] for index, a, b in pairs)
+    return np.maximum(forecast, 0), np.maximum(truth, 0), both
+
+
+def _ratio(top: Array, bottom: Array) -> Array:
+    """top / bottom, NaN where nothing was counted."""
+    top, bottom = np.broadcast_arrays(np.asarray(top, np.float64), np.asarray(bottom, np.float64))
+    return np.divide(top, bottom, out=np.full(top.shape, np.nan), where=bottom != 0)
+
+
+@numba.njit(cache=True, nogil=True)
+def _count(
+    forecast: Array, truth: Array, weight: Array, edges: Array, moments: Array, joint: Array
+) -> None:  # pragma: no cover
+    """Row by row, so that a field cut between rows gives the same sums as the whole."""
+    rows, cols = truth.shape
+    bins = len(edges) + 1
+    for row in range(rows):
+        here, pairs = np.zeros((bins, MOMENTS)), np.zeros((bins, bins))
+        for col in range(cols):
+            f, t, w = np.float64(forecast[row, col]), np.float64(truth[row, col]), weight[row, col]
+            if not (np.isfinite(f) and np.isfinite(t)):
+                continue
+            low = high = 0
+            for edge in edges:
+                low += f > edge
+                high += t > edge
+            pairs[low, high] += w
+            here[high, 0] += w
+            here[high, 1] += w * f
+            here[high, 2] += w * t
+            here[high, 3] += w * f * f
+            here[high, 4] += w * t * t
+            here[high, 5] += w * f * t
+            here[high, 6] += w * abs(f - t)
+        moments += here
+        joint += pairs

@@ -1,0 +1,172 @@
+"""The learned opponents: sizes of the paper's table 1, the interface of our network, and that they learn."""
+
+from typing import get_args
+
+import numpy as np
+import pytest
+import torch
+from model_cases import batch
+from sample_days import SMALL
+
+from cranpm.baselines import FITTED, SIMPLE, fit_damped, simple
+from cranpm.baselines.learned import OpponentName, OpponentSettings, opponent
+from cranpm.channels import INDEX
+from cranpm.errors import CranpmError
+from cranpm.grid import Grid, refine
+from cranpm.inputs import Inputs
+from cranpm.networks import build
+from cranpm.predict import predict
+from cranpm.scale import typical_scales
+from cranpm.train import load_settings, train
+from cranpm.train.settings import SHIPPED
+from cranpm.weights import Weights, card_for, load_weights, save_weights
+
+NAMES = get_args(OpponentName)
+PAPER_MILLIONS = {"convlstm": 8.2, "simvp": 4.9, "earthformer": 61, "climax": 57, "topoflow": 61}
+
+
+def settings(name: str, **given: object) -> OpponentSettings:
+    return opponent(name, shape=SMALL.coarse.shape, tile=64, **given)
+
+
+def arguments(days: int = 2, tiles: int = 2) -> tuple[torch.Tensor, ...]:
+    """Random days and tiles of the small domain, with PM2.5 at 25 km."""
+    case = batch(SMALL, days=days, tiles=tiles, side=64)
+    pm25 = 10 + 5 * torch.rand(days, 2, *SMALL.coarse.shape)
+    pm25[:, :, :3] = torch.nan  # sea
+    return torch.cat([case.coarse, pm25], dim=1), case.wind, case.elevation, case.corner, *case.tiles
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sizes_are_those_of_the_paper(name):
+    with torch.device("meta"):
+        network = build(opponent(name, "paper"), typical_scales())
+    millions = sum(parameter.numel() for parameter in network.parameters()) / 1e6
+    assert millions == pytest.approx(PAPER_MILLIONS[name], rel=0.1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_untrained_it_forecasts_today_at_25_km(name):
+    """Its change is 0: what is left is today's coarse field, refined; missing where the tile is."""
+    torch.manual_seed(0)
+    network = build(settings(name)).eval()
+    coarse, wind, elevation, corner, fine, position, lead = arguments()
+    with torch.inference_mode():
+        forecast = network(coarse, wind, elevation, corner, fine, position, lead)
+    assert forecast.shape == fine[:, 0].shape
+    assert torch.equal(forecast.isnan(), fine[:, 0].isnan())
+    tile = Grid(float(position[0, 0]), float(position[0, 1]), 0.01, 64, 64)
+    expected = refine(coarse[0, 70].numpy(), SMALL.coarse, tile)
+    here = ~forecast[0].isnan().numpy()
+    assert forecast[0].numpy()[here] == pytest.approx(expected[here], abs=2e-3)
+
+
+@pytest.mark.parametrize("start", ["fine", "mean"])
+def test_a_change_can_be_added_to_something_else(start):
+    network = build(settings("convlstm", start=start)).eval()
+    *day, fine, position, lead = arguments()
+    with torch.inference_mode():
+        forecast = network(*day, fine, position, lead)
+    expected = fine[:, 0] if start == "fine" else torch.where(fine[:, 0].isnan(), torch.nan, 15.0)
+    assert torch.allclose(forecast, expected, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_overfits_one_batch_and_every_part_learns(name):
+    """In a few dozen steps the error falls below a third of the untrained network's; no parameter is left out."""
+    torch.manual_seed(0)
+    network = build(settings(name))
+    case = arguments(days=2, tiles=3)
+    lead = torch.tensor([1, 2, 3, 3, 1, 2])
+    with torch.no_grad():
+        untrained = network(*case[:-1], lead)
+    smooth = torch.linspace(-4, 4, 64)
+    target = untrained + smooth[:, None] + lead[:, None, None].float()
+    optimiser = torch.optim.Adam(network.parameters(), 3e-3)
+    first = None
+    for step in range(60):
+        error = (network(*case[:-1], lead) - target).nan_to_num().square().mean()
+        first = first or float(error.detach())
+        optimiser.zero_grad()
+        error.backward()
+        if step == 1:
+            silent = [key for key, p in network.named_parameters() if p.grad is None or not p.grad.any()]
+            assert silent == []
+        optimiser.step()
+    assert float(error) < first / 3
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_leads_differ_and_weather_counts(name):
+    torch.manual_seed(0)
+    network = build(settings(name)).eval()
+    torch.nn.init.normal_(network.body.out.project.weight, std=0.5)
+    *day, fine, position, lead = arguments()
+    with torch.inference_mode():
+        one = network(*day, fine, position, torch.full_like(lead, 1))
+        three = network(*day, fine, position, torch.full_like(lead, 3))
+        day[0] = day[0].clone()
+        day[0][:, INDEX["t2m"]] += 5
+        warmer = network(*day, fine, position, torch.full_like(lead, 1))
+    assert (one - three).nan_to_num().abs().max() > 0.01
+    assert (one - warmer).nan_to_num().abs().max() > 0.001
+
+
+def test_inputs_bring_pm25_at_25_km(archive):
+    day = archive.days[2]
+    coarse, wind, *_ = Inputs(archive, coarse_pm25=True).day(day)
+    plain, same_wind, *_ = Inputs(archive).day(day)
+    assert torch.equal(coarse[:, :70], plain)
+    assert torch.equal(wind, same_wind)
+    field, lat = archive.pm25(day), archive.domain.fine.row_area_km2
+    block, weight = field[25:50, 50:75], np.broadcast_to(lat[25:50, None], (25, 25))
+    assert float(coarse[0, 70, 1, 2]) == pytest.approx(np.average(block, weights=weight), rel=1e-4)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_trained_saved_and_forecasts_as_ours_does(name, month, tmp_path):
+    wanted = load_settings(SHIPPED / "tiny.toml", [f"opponent.kind={name}", "optimiser.epochs=1"])
+    scores = train(wanted, month, tmp_path / "run")
+    assert np.isfinite(scores.mean_rmse())
+    weights = load_weights(tmp_path / "run" / "best")
+    assert weights.card.network.kind == name
+    day = month.days[5]
+    forecast = predict(month, day, weights)
+    assert forecast.provenance["resolution"] == "25 km"
+    assert np.array_equal(np.isfinite(forecast.of(1)), np.isfinite(month.pm25(day)))
+
+
+def test_weights_of_another_kind_are_refused(tmp_path):
+    network = build(settings("simvp"))
+    card = card_for(network)
+    with pytest.raises(ValueError, match="climax"):
+        card.network.model_validate({"kind": "climax", "settings": card.network.settings.model_dump()})
+    save_weights(tmp_path / "w", network, card)
+    assert isinstance(load_weights(tmp_path / "w"), Weights)
+    with pytest.raises(CranpmError, match="one of convlstm, simvp"):
+        opponent("prophet")
+
+
+def test_simple_baselines_are_what_they_say(month):
+    days = month.days[1:20]
+    fitted = fit_damped(month, days)
+    day = month.days[22]
+    today = month.pm25(day)
+    fields = {name: simple(name, month, fitted).forecast(day, 2) for name in SIMPLE}
+    assert np.array_equal(fields["persistence"], today, equal_nan=True)
+    usual = np.where(np.isfinite(today), fitted.mean_ugm3, np.nan)
+    assert np.allclose(fields["climatology"], usual, equal_nan=True, atol=1e-4)
+    anomaly = today - fitted.mean_ugm3
+    assert np.allclose(
+        fields["damped"], np.maximum(fitted.mean_ugm3 + fitted.rho[2] * anomaly, 0), equal_nan=True, atol=1e-3
+    )
+    row, col = 30, 40  # beside the centre of a coarse cell
+    cams = month.coarse(day)[INDEX["cams_pm25"]]
+    assert fields["cams"][row, col] == pytest.approx(refine(cams, month.domain.coarse, month.domain.fine)[row, col])
+    window = (slice(100, 140), slice(50, 90))
+    for name in SIMPLE:
+        part = simple(name, month, fitted).forecast(day, 2, window)
+        assert np.allclose(part, fields[name][window], equal_nan=True, atol=1e-4)
+    for name in (*FITTED, "oracle"):
+        with pytest.raises(CranpmError, match="a baseline: persistence"):
+            simple(name, month)

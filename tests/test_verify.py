@@ -1,0 +1,284 @@
+"""Forecasts against the archive: the same pixels for all, refusals, resuming, any number of processes, the tables."""
+
+import json
+import shutil
+from dataclasses import replace
+from datetime import date, timedelta
+
+import netCDF4
+import numpy as np
+import pytest
+from command import run_cli
+
+from cranpm.baselines import simple
+from cranpm.errors import CranpmError
+from cranpm.grid import coarsen
+from cranpm.predict import predict
+from cranpm.products import publish, rounded
+from cranpm.regions import regions
+from cranpm.verify import Plan, Product, Scores, Simple, all_tables, load_records, verify
+from cranpm.verify.day import SCALES, STRIP, Setting, inside, measure
+from cranpm.verify.stations import groups, roughness_m, sample
+from cranpm.verify.structure import similarity_sums
+from cranpm.verify.tally import Tally
+
+LEADS = (1, 2)
+
+
+@pytest.fixture(scope="module")
+def products(archive, tmp_path_factory):
+    """Forecasts of two start days: today's PM2.5, 2 too high and 5 % off."""
+    folder = tmp_path_factory.mktemp("forecasts") / "ours"
+    for day in archive.days[1:3]:
+        sound = predict(archive, day, None, LEADS)
+        publish(replace(sound, fields=sound.fields * np.float32(1.05) + np.float32(2)), archive, folder, ("nc",))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def plan(archive, products):
+    methods = [Simple("persistence", simple("persistence", archive)), Product("ours", products, archive.domain.fine)]
+    return Plan(archive, methods, LEADS)
+
+
+@pytest.fixture(scope="module")
+def done(plan, tmp_path_factory):
+    """A verified folder, its days and what was left out."""
+    folder = tmp_path_factory.mktemp("verified")
+    return folder, *verify(plan, plan.archive.days, folder)
+
+
+def summed_up(plan, folder, kept, left_out):
+    return Scores(
+        archive=plan.archive,
+        names=[method.name for method in plan.methods],
+        facts={method.name: method.facts() for method in plan.methods},
+        days=kept,
+        leads=plan.leads,
+        places=Setting(plan.archive).places,
+        records=load_records(folder, kept),
+        left_out=left_out,
+    )
+
+
+@pytest.fixture(scope="module")
+def scores(plan, done):
+    return summed_up(plan, *done)
+
+
+def test_days_that_one_lacks_are_left_out_for_all(done, archive):
+    _, kept, left_out = done
+    assert kept == archive.days[1:3]
+    assert left_out[archive.days[0]] == "no forecast by ours"
+    assert left_out[archive.days[3]] == f"{archive.days[4] + timedelta(days=1)} is not in the archive"
+
+
+def test_a_record_holds_the_definition(plan, scores, archive):
+    """RMSE weighted by area at 1 km; at 25 km of the means over the land of cells, weighted by that land."""
+    day, lead = scores.days[0], 1
+    truth = archive.pm25(day + timedelta(days=LEADS[lead]))
+    ours = rounded(archive.pm25(day) * np.float32(1.05) + np.float32(2))
+    area = np.broadcast_to(archive.domain.fine.row_area_km2[:, None], truth.shape)
+    here = np.isfinite(truth)
+    found = scores.tally[0]
+    assert found[1, lead, 0, 0].rmse == pytest.approx(
+        np.sqrt(np.average((ours - truth)[here] ** 2, weights=area[here])), rel=1e-5
+    )
+    fine, coarse = archive.domain.fine, archive.domain.coarse
+    land = np.array([coarsen(np.where(here, 1.0, 0.0), fine, coarse)])[0]
+    means = [coarsen(np.where(here, field, np.nan), fine, coarse) for field in (ours, truth)]
+    cells = np.isfinite(means[1])
+    rows, cols = ((np.arange(size) // 25) for size in fine.shape)
+    weight = np.zeros(coarse.shape)
+    np.add.at(weight, (rows[:, None], cols[None]), area * here)
+    expected = np.sqrt(np.average((means[0] - means[1])[cells] ** 2, weights=weight[cells]))
+    assert found[1, lead, 1, 0].rmse == pytest.approx(expected, rel=1e-5)
+    assert land.shape == coarse.shape
+    total, count = similarity_sums(ours, truth)
+    assert scores.records[0].similarity[1, lead, 0] == pytest.approx([total, count], rel=1e-9)
+
+
+def test_regions_and_stations_of_a_record(scores, archive):
+    assert scores.places == ["all", "Po Valley"] == ["all", *inside(archive.domain.fine)]
+    day = scores.days[1]
+    truth, today = archive.pm25(day + timedelta(days=1)), archive.pm25(day)
+    window = archive.domain.fine.slices(*regions()["Po Valley"])
+    weight = archive.domain.fine.row_area_km2[window[0], None]
+    expected = Tally.of(today[window], truth[window], weight)
+    assert scores.tally[1][0, 0, 0, 1].moments == pytest.approx(expected.moments, rel=1e-12)
+    stations = archive.stations
+    sampled = sample(today, *archive.domain.fine.row_col(stations.lat, stations.lon))
+    assert scores.sampled[1, 0, 0] == pytest.approx(sampled, nan_ok=True, abs=1e-4)
+    observed = archive.stations_pm25(day + timedelta(days=1))
+    both = np.isfinite(observed) & np.isfinite(scores.sampled[1, :, 0]).all(axis=0)
+    pairs = scores.pairs(0, 0)
+    assert np.isfinite(pairs[1][1]).tolist() == both.tolist()
+
+
+def test_a_domain_of_several_strips_gives_the_sums_of_one(plan, monkeypatch):
+    assert plan.archive.domain.fine.rows <= STRIP
+    setting, day = Setting(plan.archive), plan.archive.days[1]
+    whole = measure(setting, plan.methods, day, LEADS)
+    monkeypatch.setattr("cranpm.verify.day.STRIP", 256)
+    cut = measure(setting, plan.methods, day, LEADS)
+    for name, values in whole.arrays().items():
+        assert cut.arrays()[name] == pytest.approx(values, rel=1e-12, nan_ok=True), name
+
+
+def test_processes_and_restarts_change_nothing(plan, done, tmp_path):
+    folder, kept, _ = done
+    verify(plan, kept, tmp_path, jobs=2)
+    for day in kept:
+        with np.load(folder / "days" / f"{day}.npz") as one, np.load(tmp_path / "days" / f"{day}.npz") as two:
+            assert all(
+                np.array_equal(one[name], two[name], equal_nan=one[name].dtype.kind == "f") for name in one.files
+            )
+    counted = []
+    verify(plan, kept, tmp_path, on_day=lambda finished, total: counted.append((finished, total)))
+    assert counted == [(2, 2)]
+    shorter = replace(plan, leads=(1,))
+    verify(shorter, kept, tmp_path, on_day=lambda finished, total: counted.append((finished, total)))
+    assert counted[1:] == [(0, 2), (1, 2), (2, 2)]
+
+
+def test_persistence_has_no_skill_against_itself(archive, tmp_path):
+    methods = [Simple(name, simple("persistence", archive)) for name in ("persistence", "again")]
+    plan = Plan(archive, methods, LEADS, similarity=False)
+    scores = summed_up(plan, tmp_path, *verify(plan, archive.days[:3], tmp_path))
+    for scale in range(len(SCALES)):
+        change = scores.rmse_change(1, 0, 0, scale)
+        assert (change.value, change.low, change.high, change.significant) == (0, 0, 0, False)
+    assert scores.station_change(1, 0, 1).value == 0
+    assert np.isnan(scores.similarity).all()
+
+
+def test_pixels_that_one_method_lacks_count_for_none(archive, tmp_path):
+    class Holed:
+        name = "holed"
+
+        def facts(self):
+            return {"kind": "holed"}
+
+        def identity(self, day):
+            return "holed"
+
+        def strip(self, day, lead, rows):
+            field = archive.pm25(day).copy()
+            field[:, :300] = np.nan
+            return field[rows]
+
+    plan = Plan(archive, [Simple("persistence", simple("persistence", archive)), Holed()], (1,), similarity=False)
+    kept, _ = verify(plan, archive.days[1:2], tmp_path)
+    record = load_records(tmp_path, kept)[0]
+    truth = archive.pm25(archive.days[2])
+    assert record.uncovered[:, 0].tolist() == [0, int(np.isfinite(truth[:, :300]).sum())]
+    assert np.array_equal(record.moments[0], record.moments[1])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda file: file["pm2p5"].setncattr("units", "kg m-3"), "PM2.5 in ug m-3"),
+        (lambda file: file["lat"].__setitem__(slice(None), file["lat"][:] + 0.01), "lat from"),
+        (lambda file: file["forecast_reference_time"].__setitem__(..., 12), "a forecast from"),
+        (lambda file: file["forecast_period"].__setitem__(slice(None), [1, 5]), r"leads \[1, 2\]"),
+    ],
+)
+def test_what_does_not_fit_is_refused(archive, products, tmp_path, spoil, message):
+    folder = tmp_path / "spoiled"
+    shutil.copytree(products, folder)
+    day = archive.days[1]
+    with netCDF4.Dataset(folder / str(day) / f"pm25_{day}.nc", "a") as file:
+        file.set_auto_maskandscale(False)
+        spoil(file)
+    plan = Plan(archive, [Product("spoiled", folder, archive.domain.fine)], LEADS)
+    with pytest.raises(CranpmError, match=message):
+        verify(plan, [day], tmp_path / "out")
+
+
+def test_other_refusals(archive, plan, tmp_path):
+    with pytest.raises(CranpmError, match="forecasts DAY"):
+        Product("none", tmp_path, archive.domain.fine)
+    with pytest.raises(CranpmError, match="names of their own"):
+        verify(replace(plan, methods=[plan.methods[0], plan.methods[0]]), archive.days, tmp_path)
+    with pytest.raises(CranpmError, match=r"days to verify.*2031-01-01 is not in the archive"):
+        verify(plan, [date(2031, 1, 1)], tmp_path)
+
+
+def test_terrain_and_groups(archive):
+    rough = roughness_m(archive)
+    stations, grid = archive.stations, archive.domain.fine
+    index = int(np.nanargmax(rough))
+    lat, lon = np.meshgrid(grid.lat, grid.lon, indexing="ij")
+    km = 6371 * np.radians(1)
+    distance = np.hypot(
+        (lat - stations.lat[index]) * km, (lon - stations.lon[index]) * km * np.cos(np.radians(stations.lat[index]))
+    )
+    near = (distance <= 25) & archive.land()
+    assert rough[index] == pytest.approx(archive.elevation()[near].std(), rel=0.02)
+    unseen = np.arange(len(stations)) % 2 == 0
+    found = groups(stations, rough, unseen)
+    assert (found["flat"] ^ found["complex"]).all()
+    assert found["held out"].tolist() == unseen.tolist()
+    assert sum(members.astype(int) for name, members in found.items() if name.startswith("country")).tolist() == [
+        1
+    ] * len(stations)
+    assert sum(members.astype(int) for name, members in found.items() if name.startswith("altitude")).tolist() == [
+        1
+    ] * len(stations)
+
+
+def test_stations_of_a_loss_are_told_apart(scores):
+    assert scores.unseen.all()
+    facts = {"persistence": {}, "ours": {"stations_in_loss": {"held_out": 0.5, "seed": 0}}}
+    told = replace(scores, facts=facts)
+    assert 0 < told.unseen.sum() < len(told.unseen)
+
+
+def test_tables_say_what_scores_say(scores):
+    tables = {table.name: table for table in all_tables(scores, "persistence", with_paper=True)}
+    assert set(tables) == {
+        *("table1-1km", "table1-25km", "table2", "differences", "stations"),
+        *("regions", "bins", "exceedances", "fairmode", "spectra"),
+    }
+    total = scores.tally.sum()
+    row = dict(zip(tables["table1-1km"].header, tables["table1-1km"].rows[1], strict=False))
+    assert row["method"] == "ours"
+    assert row["T+1 RMSE"] == f"{total[1, 0, 0, 0].rmse:.2f}"
+    change = scores.rmse_change(1, 0, 0, 0)
+    assert change.low <= change.value <= change.high
+    assert f"{change.value:+.1f} %" in row["change against persistence"] or f"{change.value:+.1f}" in str(row)
+    for table in tables.values():
+        assert all(len(row) == len(table.header) for row in table.rows), table.name
+        assert table.markdown().count("\n|") >= len(table.rows) + 1
+        assert table.csv().splitlines()[0].startswith(table.header[0])
+    stations = tables["table2"]
+    assert f"(N = {len(scores.archive.stations)})" in stations.header[1]
+    figures = scores.station_figures(1, 0, "all")
+    assert f"{figures['rmse']:.2f}" in stations.rows[1]
+
+
+def test_the_command_writes_scores_and_tables(archive, products, tmp_path, monkeypatch, capsys):
+    line = [
+        "verify",
+        "--archive",
+        archive.location,
+        "--days",
+        f"{archive.days[1]}..{archive.days[2]}",
+        "--leads",
+        "1,2",
+    ]
+    line += ["--forecasts", f"mine={products}", "--out", str(tmp_path / "v"), "-q"]
+    assert run_cli(monkeypatch, *line, "--baselines", "persistence,cams", "--paper") == 0
+    printed = capsys.readouterr().out
+    assert "2 start days" in printed
+    found = json.loads((tmp_path / "v" / "scores.json").read_text())
+    assert list(found["methods"]) == ["persistence", "cams", "mine"]
+    assert found["methods"]["mine"]["leads"]["T+1"]["fields"]["1 km"]["all"]["rmse"] > 0
+    text = (tmp_path / "v" / "tables.md").read_text()
+    assert "12.35" in text  # CAMS in the paper
+    assert (tmp_path / "v" / "table2.csv").is_file()
+    assert run_cli(monkeypatch, *line, "--reference", "nobody") == 1
+    assert "--reference among" in capsys.readouterr().err
+    assert run_cli(monkeypatch, *line, "--baselines", "damped") == 1
+    assert "days to fit them on" in capsys.readouterr().err
