@@ -32,13 +32,16 @@ class Ask(nn.Module):
 
 
 class CuboidBlock(nn.Module):
-    """Attention along one axis, together with the global vectors, which then look at everything; then an MLP."""
+    """Attention along one axis, together with the global vectors, which then look at everything; then an MLP.
 
-    def __init__(self, width: int, heads: int, axis: Axis):
+    In the last block of all nobody would ask the vectors again: they stay as they are.
+    """
+
+    def __init__(self, width: int, heads: int, axis: Axis, last: bool):
         super().__init__()
         self.axis = axis
         self.norm, self.norm_mlp, self.norm_vectors = (nn.LayerNorm(width) for _ in range(3))
-        self.inside, self.globally = SelfAttention(width, heads), Ask(width, heads)
+        self.inside, self.globally = SelfAttention(width, heads), None if last else Ask(width, heads)
         self.mlp = Mlp(width, 4)
 
     def forward(
@@ -50,16 +53,20 @@ class CuboidBlock(nn.Module):
         beside = shared[:, None, None].expand(-1, *outer[1:], -1, -1)
         mixed = self.inside(torch.cat([lines, beside], dim=3).flatten(0, 2))[:, : lines.shape[3]]
         tokens = tokens + mixed.unflatten(0, outer).movedim(3, self.axis)
-        vectors = vectors + self.globally(shared, self.norm(tokens).flatten(1, 3))
+        if self.globally is not None:
+            vectors = vectors + self.globally(shared, self.norm(tokens).flatten(1, 3))
         return tokens + self.mlp(self.norm_mlp(tokens)), vectors
 
 
 class Stack(nn.Module):
     """Blocks along all axes in turn, `depth` times."""
 
-    def __init__(self, width: int, heads: int, depth: int):
+    def __init__(self, width: int, heads: int, depth: int, last: bool = False):
         super().__init__()
-        self.blocks = nn.ModuleList(CuboidBlock(width, heads, axis) for _ in range(depth) for axis in AXES)
+        axes = AXES * depth
+        self.blocks = nn.ModuleList(
+            CuboidBlock(width, heads, axis, last and index == len(axes) - 1) for index, axis in enumerate(axes)
+        )
 
     def forward(self, tokens: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
         for block in self.blocks:
@@ -74,12 +81,12 @@ class Earthformer(Body):
         super().__init__(settings, channels, shape, leads)
         width, heads, depth = settings.width, settings.heads, settings.depth
         self.embed = nn.Conv2d(channels, width, settings.patch, settings.patch)
-        self.time, self.ahead = (nn.Parameter(torch.zeros(count, 1, 1, width)) for count in (FRAMES, len(leads)))
+        self.time, self.ahead = (nn.Parameter(torch.randn(count, 1, 1, width)) for count in (FRAMES, len(leads)))
         self.vectors = nn.Parameter(0.02 * torch.randn(1, VECTORS, width))
         self.upper, self.lower = Stack(width, heads, depth), Stack(width, heads, depth)
         self.down, self.up = nn.Linear(4 * width, width), nn.Linear(width, 4 * width)
         self.ask_lower, self.ask_upper = Ask(width, heads), Ask(width, heads)
-        self.lower_out, self.upper_out = Stack(width, heads, depth), Stack(width, heads, depth)
+        self.lower_out, self.upper_out = Stack(width, heads, depth), Stack(width, heads, depth, last=True)
         self.norm = nn.LayerNorm(width)
         self.out = ToCells(width, settings.patch)
 

@@ -173,7 +173,7 @@ class Opponent(nn.Module):
         else:  # cells without PM2.5 leave their weight to their neighbours
             whole = context.today.isfinite()
             total, weight = refined(torch.nan_to_num(context.today)), refined(whole.float())
-            begin = (total / weight.clamp(min=1e-6)).squeeze(2).unflatten(1, (rows, cols))
+            begin = torch.where(weight > 0, total / weight, torch.nan).squeeze(2).unflatten(1, (rows, cols))
         return begin + missing + change.squeeze(2).unflatten(1, (rows, cols)) * self.scales.pm25_spread
 
     def forward(

@@ -102,11 +102,17 @@ def squares(land: Array) -> list[tuple[int, int]]:
 
 
 def power_sums(forecast: Array, truth: Array) -> Array:
-    """(band of wavelengths, [forecast, truth]) power of the anomalies in one square; gaps take the mean."""
+    """(band of wavelengths, [forecast, truth]) power of the anomalies in one square; gaps take the mean.
+
+    A square of which more than half is missing has no power at all.
+    """
     bands, taper = _bands()
     out = np.zeros((len(WAVELENGTHS_PX), 2))
+    here = np.isfinite(forecast) & np.isfinite(truth)
+    if here.mean() < 0.5:
+        return out
     for index, field in enumerate((forecast, truth)):
-        anomaly = np.nan_to_num(field.astype(np.float64) - np.nanmean(field))
+        anomaly = np.where(here, field - field[here].mean(dtype=np.float64), 0.0)
         power = np.abs(np.fft.fft2(anomaly * taper)) ** 2
         out[:, index] = np.bincount(bands.ravel(), power.ravel(), len(WAVELENGTHS_PX) + 1)[1:]
     return out
