@@ -1,5 +1,6 @@
 """A forecast is one field whatever the batch, refuses what it must not publish, and says what was replaced."""
 
+import shutil
 from dataclasses import replace
 from datetime import date, timedelta
 
@@ -23,7 +24,8 @@ from cranpm.model import build
 from cranpm.regions import parse_region, regions
 from cranpm.store import Archive, ArchiveWriter
 from cranpm.tiles import Mosaic, adaptive_plan, seam_excess
-from cranpm.weights import Weights, card_for
+from cranpm.weights import Weights, card_for, find_weights
+from cranpm.weights.folder import SHIPPED
 
 
 @pytest.fixture(scope="module")
@@ -224,6 +226,26 @@ def test_weights_of_simulated_days_are_refused_on_real_ones(tmp_path, weights):
     labelled = predict.predict(archive, days[1], simulated, degrade=True)
     assert "simulated" in labelled.degraded[0]
     assert predict.predict(archive, days[1], weights).degraded == ()
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler (g++)")
+def test_a_compiled_network_forecasts_the_same(archive, weights):
+    plain, compiled = (forecast(archive, weights, compiled=way, leads=(1,)).fields for way in (False, True))
+    assert np.nanmax(np.abs(plain - compiled)) < 1e-3
+
+
+def test_the_shipped_weights_are_for_simulated_europe(archive):
+    """Small enough to ship, sealed, honest about what they are; and the default."""
+    found = find_weights("shipped")
+    assert sum(parameter.numel() for parameter in found.network.parameters()) <= 6e6
+    assert sum(path.stat().st_size for path in SHIPPED.iterdir()) <= 12e6
+    assert found.card.source == "simulation"
+    assert "Not for real decisions" in found.card.about
+    assert "europe" in found.card.domain
+    assert set(found.card.changes) == {1, 2, 3}
+    forecast = cranpm.forecast(archive, archive.days[2], leads=(1,))
+    assert found.sha256 in forecast.attrs["provenance"]
 
 
 def test_leads_are_parsed():
