@@ -16,8 +16,9 @@ from cranpm.grid import coarsen
 from cranpm.predict import predict
 from cranpm.products import publish, rounded
 from cranpm.regions import regions
-from cranpm.verify import Plan, Product, Scores, Simple, all_tables, load_records, verify
-from cranpm.verify.day import SCALES, STRIP, Setting, inside, measure
+from cranpm.verify import Plan, Product, Simple, all_tables, judge, verify
+from cranpm.verify.day import SCALES, STRIP, Setting, measure
+from cranpm.verify.run import load_records
 from cranpm.verify.stations import groups, roughness_m, sample
 from cranpm.verify.structure import similarity_sums
 from cranpm.verify.tally import Tally
@@ -48,22 +49,9 @@ def done(plan, tmp_path_factory):
     return folder, *verify(plan, plan.archive.days, folder)
 
 
-def summed_up(plan, folder, kept, left_out):
-    return Scores(
-        archive=plan.archive,
-        names=[method.name for method in plan.methods],
-        facts={method.name: method.facts() for method in plan.methods},
-        days=kept,
-        leads=plan.leads,
-        places=Setting(plan.archive).places,
-        records=load_records(folder, kept),
-        left_out=left_out,
-    )
-
-
 @pytest.fixture(scope="module")
 def scores(plan, done):
-    return summed_up(plan, *done)
+    return judge(plan, plan.archive.days, done[0])
 
 
 def test_days_that_one_lacks_are_left_out_for_all(done, archive):
@@ -101,7 +89,6 @@ def test_a_record_holds_the_definition(plan, scores, archive):
 def test_regions_inside_the_domain_have_sums_of_their_own(plan, archive, monkeypatch):
     box = (46.0, 8.0, 45.0, 10.5)
     monkeypatch.setattr("cranpm.verify.day.regions", lambda: {"Lombardy": box, "Iberia": (43.9, -9.6, 36.0, 3.4)})
-    assert inside(archive.domain.fine) == ["Lombardy"]
     setting, day = Setting(archive), archive.days[1]
     assert setting.places == ["all", "Lombardy"]
     record = measure(setting, plan.methods, day, LEADS, similarity=False)
@@ -151,7 +138,7 @@ def test_processes_and_restarts_change_nothing(plan, done, tmp_path):
 def test_persistence_has_no_skill_against_itself(archive, tmp_path):
     methods = [Simple(name, simple("persistence", archive)) for name in ("persistence", "again")]
     plan = Plan(archive, methods, LEADS, similarity=False)
-    scores = summed_up(plan, tmp_path, *verify(plan, archive.days[:3], tmp_path))
+    scores = judge(plan, archive.days[:3], tmp_path)
     for scale in range(len(SCALES)):
         change = scores.rmse_change(1, 0, 0, scale)
         assert (change.value, change.low, change.high, change.significant) == (0, 0, 0, False)
@@ -285,6 +272,9 @@ def test_the_command_writes_scores_and_tables(archive, products, tmp_path, monke
     text = (tmp_path / "v" / "tables.md").read_text()
     assert "12.35" in text  # CAMS in the paper
     assert (tmp_path / "v" / "table2.csv").is_file()
+    series = (tmp_path / "v" / "series.csv").read_text().splitlines()
+    assert series[0] == "place,start,valid,lead,truth,persistence,cams,mine"
+    assert len(series) == 1 + 2 * 2
     assert run_cli(monkeypatch, *line, "--reference", "nobody") == 1
     assert "--reference among" in capsys.readouterr().err
     assert run_cli(monkeypatch, *line, "--baselines", "damped") == 1

@@ -47,10 +47,7 @@ def verify(
     from cranpm.days import parse_days, parse_leads
     from cranpm.errors import CranpmError
     from cranpm.store import Archive
-    from cranpm.verify import Plan, Product, Scores, all_tables, load_records
-    from cranpm.verify import verify as run
-    from cranpm.verify.day import Setting
-    from cranpm.verify.write import write
+    from cranpm.verify import Plan, Product, all_tables, judge, write
 
     opened = Archive(archive)
     methods: list[Method] = [*_simple(opened, baselines, fit_days)]
@@ -65,26 +62,16 @@ def verify(
         )
     plan = Plan(opened, methods, parse_leads(leads), similarity)
     with progress_bar("verify", 1, quiet) as bar:
-        kept, left_out = run(plan, list(parse_days(days))[::every], folder, jobs, bar.reach)
+        scores = judge(plan, list(parse_days(days))[::every], folder, jobs, bar.reach)
     with err.status("summing up", spinner="dots"):
-        scores = Scores(
-            archive=opened,
-            names=[method.name for method in methods],
-            facts={method.name: method.facts() for method in methods},
-            days=kept,
-            leads=plan.leads,
-            places=Setting(opened).places,
-            records=load_records(folder, kept),
-            left_out=left_out,
-        )
         tables = all_tables(scores, reference, paper)
         write(scores, tables, folder)
     for table in tables:
         if table.name in PRINTED:
             out.print(_shown(table))
-    for day, reason in left_out.items():
+    for day, reason in scores.left_out.items():
         print(f"left out: {day}: {reason}")
-    print(f"{folder / 'tables.md'}  ({len(kept)} start days)")
+    print(f"{folder / 'tables.md'}  ({len(scores.days)} start days)")
 
 
 def _simple(archive: "Archive", baselines: str, fit_days: str | None) -> "list[Method]":

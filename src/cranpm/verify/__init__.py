@@ -4,8 +4,9 @@ Judges any forecast, ours or another's; knows neither torch nor networks.
 """
 
 from cranpm.verify.methods import Method, Product, Simple
-from cranpm.verify.run import Plan, load_records, verify
-from cranpm.verify.scores import Scores
+from cranpm.verify.run import Plan, verify
+from cranpm.verify.scores import Scores, judge
 from cranpm.verify.tables import Table, all_tables
+from cranpm.verify.write import write
 
-__all__ = ["Method", "Plan", "Product", "Scores", "Simple", "Table", "all_tables", "load_records", "verify"]
+__all__ = ["Method", "Plan", "Product", "Scores", "Simple", "Table", "all_tables", "judge", "verify", "write"]

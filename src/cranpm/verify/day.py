@@ -54,7 +54,7 @@ class Setting:
         self.archive, self.grid = archive, archive.domain.fine
         self.coarse = archive.domain.coarse
         self.land = archive.land()
-        self.places = ["all", *inside(self.grid)]
+        self.places = places(self.grid)
         self.squares = squares(self.land)
         self.row, self.col = self.grid.row_col(archive.stations.lat, archive.stations.lon)
 
@@ -64,9 +64,9 @@ class Setting:
         return [whole, *(grid.slices(*regions()[name]) for name in self.places[1:])]
 
 
-def inside(grid: Grid) -> list[str]:
-    """Names of the regions that lie inside a grid."""
-    return [
+def places(grid: Grid) -> list[str]:
+    """The whole domain, and the regions that lie inside it."""
+    return ["all"] + [
         name
         for name, (north, west, south, east) in regions().items()
         if north <= grid.north and west >= grid.west and south >= grid.south and east <= grid.east

@@ -58,7 +58,7 @@ class Simple:
 class Product:
     """A folder that `cranpm forecast --out` wrote: DAY/pm25_DAY.nc."""
 
-    def __init__(self, name: str, folder: Path, grid: Grid):
+    def __init__(self, name: str, folder: Path | str, grid: Grid):
         self.name, self.folder, self.grid = name, Path(folder), grid
         self._open: tuple[date, netCDF4.Dataset] | None = None
         if not self.folder.is_dir() or not any(self.folder.glob("*/pm25_*.nc")):

@@ -61,7 +61,7 @@ class Plan:
 def verify(
     plan: Plan,
     days: Iterable[date],
-    folder: Path,
+    folder: Path | str,
     jobs: int = 1,
     on_day: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[list[date], dict[date, str]]:
@@ -80,6 +80,7 @@ def verify(
     if not kept:
         reasons = "; ".join(f"{day}: {reason}" for day, reason in list(left_out.items())[:3])
         raise CranpmError(expected="days to verify", found=reasons or "none", remedy="Choose days that all have.")
+    folder = Path(folder)
     (folder / RECORDS).mkdir(parents=True, exist_ok=True)
     todo = [day for day in kept if not _done(folder, day, plan.identity(day))]
     on_day(len(kept) - len(todo), len(kept))
@@ -126,10 +127,10 @@ def _done(folder: Path, day: date, identity: str) -> bool:
         return str(stored[IDENTITY]) == identity
 
 
-def load_records(folder: Path, days: Sequence[date]) -> list[Record]:
+def load_records(folder: Path | str, days: Sequence[date]) -> list[Record]:
     """The records of days, in order."""
     found = []
     for day in days:
-        with np.load(folder / RECORDS / f"{day}.npz") as stored:
+        with np.load(Path(folder) / RECORDS / f"{day}.npz") as stored:
             found.append(Record(**{name: stored[name] for name in stored.files if name != IDENTITY}))
     return found

@@ -1,9 +1,10 @@
 """What records say: figures by method, lead, scale, place and group, and how certain their differences are."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from cranpm.grid import Array
 from cranpm.store import Archive
 from cranpm.verify.agency import Exceedance, fairmode, index_agreement
 from cranpm.verify.bootstrap import BLOCK_DAYS, Draws, Interval, day_draws, interval
-from cranpm.verify.day import SCALES, Record
+from cranpm.verify.day import SCALES, Record, places
+from cranpm.verify.run import Plan, load_records, verify
 from cranpm.verify.stations import groups, roughness_m, seasons
 from cranpm.verify.structure import WAVELENGTHS_PX, pair_similarity
 from cranpm.verify.tally import EDGES_UGM3, THRESHOLDS_UGM3, Tally, mean_square
@@ -120,6 +122,22 @@ class Scores:
         ]
         return self._change(np.stack(daily, axis=1))
 
+    # Regions
+
+    def series(self) -> list[dict[str, Any]]:
+        """Mean PM2.5 at 1 km of every place, day and lead: the truth and each method."""
+        totals = self.tally.totals[:, :, :, 0]  # day, method, lead, place, moment
+        rows = []
+        for place, name in enumerate(self.places):
+            for lead, ahead in enumerate(self.leads):
+                for index, day in enumerate(self.days):
+                    weight, forecast, truth = totals[index, :, lead, place, :3].T
+                    if weight[0] > 0:
+                        means = dict(zip(self.names, (forecast / weight).tolist(), strict=True))
+                        start = {"place": name, "start": str(day), "valid": str(day + timedelta(days=ahead))}
+                        rows.append({**start, "lead": ahead, "truth": float(truth[0] / weight[0]), **means})
+        return rows
+
     # All of it
 
     def to_json(self) -> dict[str, Any]:
@@ -174,6 +192,27 @@ class Scores:
     def station_figures(self, method: int, lead: int, group: str, season: str | None = None) -> dict[str, Any]:
         forecast, observed = self.pairs(method, lead, group, season)
         return figures(Tally.of(forecast, observed)) | {"pair_ssim": number(pair_similarity(forecast, observed))}
+
+
+def judge(
+    plan: Plan,
+    days: Iterable[date],
+    folder: Path | str,
+    jobs: int = 1,
+    on_day: Callable[[int, int], None] = lambda done, total: None,
+) -> Scores:
+    """Verify days (see `verify`) and sum them up; records are kept in `folder`."""
+    kept, left_out = verify(plan, days, folder, jobs, on_day)
+    return Scores(
+        archive=plan.archive,
+        names=[method.name for method in plan.methods],
+        facts={method.name: method.facts() for method in plan.methods},
+        days=kept,
+        leads=plan.leads,
+        places=places(plan.archive.domain.fine),
+        records=load_records(folder, kept),
+        left_out=left_out,
+    )
 
 
 def figures(tally: Tally) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Scores as files: JSON, and every table as Markdown and CSV."""
 
+import csv
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,9 +10,14 @@ from cranpm.verify.tables import Table
 
 
 def write(scores: Scores, tables: Sequence[Table], folder: Path) -> None:
-    """`scores.json`, `tables.md` with all tables, and one CSV a table."""
+    """`scores.json`, `tables.md` with all tables, one CSV a table, and `series.csv`: means of regions day by day."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "scores.json").write_text(json.dumps(scores.to_json(), indent=1, allow_nan=False) + "\n")
     (folder / "tables.md").write_text("\n".join(table.markdown() for table in tables))
     for table in tables:
         (folder / f"{table.name}.csv").write_text(table.csv())
+    series = scores.series()
+    with (folder / "series.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(series[0]))
+        writer.writeheader()
+        writer.writerows(series)
