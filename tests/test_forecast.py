@@ -1,5 +1,6 @@
 """A forecast is one field whatever the batch, refuses what it must not publish, and says what was replaced."""
 
+import copy
 import shutil
 import subprocess
 import sys
@@ -208,11 +209,12 @@ def test_a_mean_beyond_the_climatology_of_the_training_days_is_not_published(arc
     torrid = replace(weights, card=weights.card.model_copy(update={"changes": {1: (40.0, 50.0)}}))
     forecast(archive, torrid, leads=(1,))  # a climatology never forbids what is like today
     spoiled = replace(weights, card=weights.card.model_copy(update={"changes": quiet}))
-    with torch.no_grad():
-        spoiled.network.decoder.head.bias += 20
+    for runaway in (20, -20):
+        ill = copy.deepcopy(spoiled.network)
+        with torch.no_grad():
+            ill.decoder.head.bias += runaway
         with refused("a mean at T.1 of"):
-            forecast(archive, spoiled)
-        spoiled.network.decoder.head.bias -= 20
+            forecast(archive, replace(spoiled, network=ill))
 
 
 def test_weights_of_simulated_days_are_refused_on_real_ones(tmp_path, weights):
@@ -255,8 +257,11 @@ def test_the_shipped_weights_are_for_simulated_europe(archive):
     assert "Not for real decisions" in found.card.about
     assert "europe" in found.card.domain
     assert set(found.card.changes) == {1, 2, 3}
-    forecast = cranpm.forecast(archive, archive.days[2], leads=(1,))
-    assert found.sha256 in forecast.attrs["provenance"]
+    with refused("trained on europe 72,-25,30,45, the archive is box 48,7,42.75,12.25"):
+        cranpm.forecast(archive, archive.days[2], leads=(1,))
+    elsewhere = cranpm.forecast(archive, archive.days[2], leads=(1,), degrade=True)
+    assert found.sha256 in elsewhere.attrs["provenance"]
+    assert "trained on europe" in elsewhere.attrs["degraded"]
 
 
 def test_leads_are_parsed():

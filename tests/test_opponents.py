@@ -7,18 +7,20 @@ import pytest
 import torch
 from model_cases import batch
 from sample_days import SMALL
+from scipy.ndimage import gaussian_filter
 
 from cranpm.baselines import FITTED, SIMPLE, fit_damped, simple
-from cranpm.baselines.learned import OpponentName, OpponentSettings, opponent
+from cranpm.baselines.learned import Opponent, OpponentName, OpponentSettings, opponent, unblurred
 from cranpm.channels import INDEX
 from cranpm.errors import CranpmError
-from cranpm.grid import Grid, refine
+from cranpm.grid import Grid, coarsen, refine
 from cranpm.inputs import Inputs
 from cranpm.networks import build
 from cranpm.predict import predict
 from cranpm.scale import typical_scales
 from cranpm.train import load_settings, train
-from cranpm.train.settings import SHIPPED
+from cranpm.train.optimise import make_optimiser
+from cranpm.train.settings import SHIPPED, OptimiserSettings
 from cranpm.weights import Weights, card_for, load_weights, save_weights
 
 NAMES = get_args(OpponentName)
@@ -55,7 +57,8 @@ def test_untrained_it_forecasts_today_at_25_km(name):
         forecast = network(coarse, wind, elevation, corner, fine, position, lead)
     assert forecast.shape == fine[:, 0].shape
     tile = Grid(float(position[0, 0]), float(position[0, 1]), 0.01, 64, 64)
-    expected = refine(coarse[0, 70].numpy(), SMALL.coarse, tile)
+    today = coarse[:1, 70:71]
+    expected = refine(unblurred(today, today.isfinite())[0, 0].numpy(), SMALL.coarse, tile)
     expected[fine[0, 0].isnan().numpy()] = np.nan
     assert np.isfinite(expected).any()
     assert forecast[0].numpy() == pytest.approx(expected, abs=2e-3, nan_ok=True)
@@ -99,7 +102,7 @@ def test_it_overfits_one_batch_and_every_part_learns(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_leads_differ_and_weather_counts(name):
     torch.manual_seed(0)
-    network = build(settings(name)).eval()
+    network = build(settings(name, smooth_change=True)).eval()
     torch.nn.init.normal_(network.body.out.project.weight, std=0.5)
     *day, fine, position, lead = arguments()
     with torch.inference_mode():
@@ -110,6 +113,66 @@ def test_leads_differ_and_weather_counts(name):
         warmer = network(*day, fine, position, torch.full_like(lead, 1))
     assert (one - three).nan_to_num().abs().max() > 0.01
     assert (one - warmer).nan_to_num().abs().max() > 0.001
+
+
+def test_refining_keeps_the_means_of_cells():
+    """Over each cell the mean of the refined field is the cell's value, up to a twentieth of what refining blurs."""
+    random = np.random.default_rng(0)
+    coarse, fine = Grid(50, 4, 0.25, 12, 16), Grid(50, 4, 0.01, 300, 400)
+    field = gaussian_filter(random.normal(15, 20, coarse.shape), 1)
+    sharp = unblurred(torch.from_numpy(field)[None, None].float(), torch.ones(1, 1, *coarse.shape))[0, 0].numpy()
+
+    def lost(values):
+        return np.abs(coarsen(refine(values, coarse, fine), fine, coarse) - field)[1:-1, 1:-1].mean()
+
+    assert lost(sharp) < 0.05 * lost(field)
+    holed = torch.from_numpy(field)[None, None].float()
+    holed[..., :4, :4] = torch.nan
+    assert torch.equal(unblurred(holed, holed.isfinite()).isnan(), holed.isnan())
+
+
+def test_bodies_see_yesterday_first_and_where_they_are(archive):
+    """Channels, PM2.5, elevation, mask, latitude and longitude of yesterday and then of today."""
+
+    class Watching(torch.nn.Module):
+        def forward(self, frames, wind, elevation_m):
+            self.frames = frames
+            return torch.zeros(len(frames), 3, 1, *frames.shape[3:])
+
+    day = archive.days[2]
+    network = Opponent(settings("convlstm"), typical_scales())
+    network.body = Watching()
+    network.encode_day(*Inputs(archive, coarse_pm25=True).day(day))
+    scales, frames = typical_scales(), network.body.frames[0].numpy()
+    for index, when in ((0, archive.days[1]), (1, day)):
+        t2m = archive.coarse(when)[INDEX["t2m"]]
+        k = INDEX["t2m"]
+        assert frames[index, k] == pytest.approx((t2m - scales.mean[k]) / scales.spread[k], abs=1e-3)
+        pm25 = coarsen(archive.pm25(when), archive.domain.fine, archive.domain.coarse)
+        assert frames[index, 35] == pytest.approx(np.nan_to_num((pm25 - 15) / 20), abs=1e-4)
+        assert frames[index, 38, 3, 0] == pytest.approx(archive.domain.coarse.lat[3] / 90)
+        assert frames[index, 39, 0, 5] == pytest.approx(archive.domain.coarse.lon[5] / 180)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_europe_fits_in_memory(name):
+    """No body compares more than 6000 tokens with each other on the grid of Europe."""
+    for size in ("small", "paper"):
+        wanted = opponent(name, size)
+        tokens = np.prod([-(-side // wanted.body.patch) for side in wanted.shape])
+        assert tokens <= 6000 or name not in ("climax", "topoflow")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_matrices_decay_and_nothing_else(name):
+    network = build(settings(name))
+    groups = make_optimiser(network, OptimiserSettings()).param_groups
+    decayed = {id(parameter) for parameter in groups[0]["params"]}
+    assert sum(len(group["params"]) for group in groups) == len(list(network.parameters()))
+    for module in network.modules():
+        for own, parameter in module.named_parameters(recurse=False):
+            matrix = isinstance(module, torch.nn.Linear | torch.nn.Conv2d) and own == "weight"
+            assert (id(parameter) in decayed) == matrix, own
 
 
 def test_inputs_bring_pm25_at_25_km(archive):

@@ -133,6 +133,18 @@ def test_similarity_leaves_out_windows_with_gaps_and_adds_up_over_strips():
     assert first + second == pytest.approx(np.array([total, count]), rel=1e-12)
 
 
+def test_rows_of_a_similarity_can_weigh_more():
+    forecast, truth = (np.nan_to_num(field, nan=9.0) for field in random_fields(7, 8, 30))
+    rows = [similarity_sums(forecast, truth, slice(row, row + 1)) for row in (3, 4)]
+    weighted = similarity_sums(forecast, truth, row_weight=np.array([9, 9, 9, 1.0, 3.0, 9, 9, 9]))
+    assert weighted == pytest.approx(rows[0] + 3 * rows[1])
+
+
+def test_shapes_that_differ_are_refused():
+    with pytest.raises(ValueError, match="against a truth of"):
+        Tally.of(np.ones((3, 4)), np.ones((4, 3)))
+
+
 def test_similarity_of_pairs_by_hand():
     f, t = np.array([1.0, 3, NAN]), np.array([2.0, 6, 1])
     expected = (2 * 2 * 4 + C1) * (2 * 4 + C2) / ((4 + 16 + C1) * (2 + 8 + C2))
@@ -162,6 +174,8 @@ def test_bilinear_at_stations():
     expected = sum(w * (2 * r + 3 * c) for (r, c), w in weights.items()) / sum(weights.values())
     assert sample(plane, row[:1], col[:1]) == pytest.approx([expected])
     assert np.isnan(sample(np.full((4, 4), NAN), np.array([1.5]), np.array([1.5])))
+    edge = sample(np.ones((4, 4)), np.array([3.5, 3.6, 1, -0.5]), np.array([1, 1, -0.6, 3.5]))
+    assert np.isfinite(edge).tolist() == [True, False, False, True]
 
 
 def test_fairmode_by_hand():
@@ -182,6 +196,8 @@ def test_fairmode_by_hand():
     assert quality.mqi_forecast[0] == pytest.approx(rmse / np.sqrt((stale**2).mean()))
     assert np.hypot(quality.target_x[0], quality.target_y[0]) == pytest.approx(quality.mqi[0])
     assert np.isnan(quality.mqi[1])
+    rare = np.where(np.arange(4)[:, None] < 2, start, NAN)
+    assert np.isnan(fairmode(forecast, observed, rare).mqi_forecast[0])
 
 
 def test_the_ninetieth_percentile_as_fairmode_takes_it():
@@ -230,7 +246,16 @@ def test_days_are_drawn_in_blocks():
     assert np.array_equal(draws.counts, day_draws(50, block=7, draws=300).counts)
     inner = np.diff(draws.counts[:, 10:40], axis=1) == 0  # neighbours come together
     assert inner.mean() > 0.6 > (np.diff(draws.short_counts[:, 10:40], axis=1) == 0).mean()
-    assert day_draws(3, block=7, draws=5).counts.tolist() == [[1, 1, 1]] * 5
+
+
+@pytest.mark.parametrize("days", [1, 2, 7, 20])
+def test_few_days_say_nothing_about_certainty(days):
+    """Blocks of a week from less than four weeks."""
+    errors = np.stack([np.arange(1.0, days + 1), np.ones(days)], axis=1)
+    found = interval(errors, lambda sums: sums[..., 0] - sums[..., 1], day_draws(days))
+    assert found.value == pytest.approx(days * (days + 1) / 2 - days)
+    assert np.isnan(found.low)
+    assert not found.significant
 
 
 def test_equal_forecasts_never_differ():

@@ -38,6 +38,15 @@ def neighbours_share_a_tile(plan: Plan, land) -> bool:
     return bool(across[:, :-1][land[:, :-1] & land[:, 1:]].all() and down[:-1][land[:-1] & land[1:]].all())
 
 
+def no_shallow_overlap(plan: Plan, overlap: int) -> bool:
+    """Whether tiles of a strip, and strips, overlap by enough or not at all."""
+    across, along = plan.across, 1 - plan.across
+    strips = sorted({corner[across] for corner in plan.corners})
+    lines = [strips, *(sorted(c[along] for c in plan.corners if c[across] == strip) for strip in strips)]
+    steps = [second - first for line in lines for first, second in itertools.pairwise(line)]
+    return all(step <= plan.size - overlap or step >= plan.size for step in steps)
+
+
 def test_shares_change_slowly_along_coasts():
     """Where tiles begin at a coast and strips meet, no tile may take over from one pixel to the next."""
     worst = 0.0
@@ -76,6 +85,7 @@ def test_every_plan_reaches_all_land(seed, rows, cols, size, overlap):
             mosaic.add(window, np.ones((size, size), np.float32))
         assert np.abs(mosaic.field()[land] - 1).max() <= 1e-6
         assert neighbours_share_a_tile(plan, land)
+    assert no_shallow_overlap(plans[adaptive_plan], overlap)
     assert len(plans[adaptive_plan]) <= len(plans[land_plan])
 
 

@@ -226,6 +226,7 @@ def test_scales_see_training_days_only(month):
         (["network.fine.shape=[1024,1024]"], "tiles no larger than the domain"),
         (["network.fine.shape=[64,128]"], "square tiles .*found 64 x 128"),
         (["opponent.kind=prophet"], "opponent.kind"),
+        (["opponent.kind=simvp", "network.delta=false"], "an opponent begins anew"),
         (["optimiser.epoch=3"], "optimiser.epochs"),
         (["network.preset=huge"], "a preset: paper"),
         (["network.fine.depth=0"], "network.fine.depth"),

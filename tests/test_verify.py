@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from command import run_cli
 
-from cranpm.baselines import simple
+from cranpm.baselines import fit_damped, simple
 from cranpm.errors import CranpmError
+from cranpm.fields import held_out
 from cranpm.grid import coarsen
 from cranpm.predict import predict
 from cranpm.products import publish, rounded
@@ -73,7 +74,6 @@ def test_a_record_holds_the_definition(plan, scores, archive):
         np.sqrt(np.average((ours - truth)[here] ** 2, weights=area[here])), rel=1e-5
     )
     fine, coarse = archive.domain.fine, archive.domain.coarse
-    land = np.array([coarsen(np.where(here, 1.0, 0.0), fine, coarse)])[0]
     means = [coarsen(np.where(here, field, np.nan), fine, coarse) for field in (ours, truth)]
     cells = np.isfinite(means[1])
     rows, cols = ((np.arange(size) // 25) for size in fine.shape)
@@ -81,9 +81,8 @@ def test_a_record_holds_the_definition(plan, scores, archive):
     np.add.at(weight, (rows[:, None], cols[None]), area * here)
     expected = np.sqrt(np.average((means[0] - means[1])[cells] ** 2, weights=weight[cells]))
     assert found[1, lead, 1, 0].rmse == pytest.approx(expected, rel=1e-5)
-    assert land.shape == coarse.shape
-    total, count = similarity_sums(ours, truth)
-    assert scores.records[0].similarity[1, lead, 0] == pytest.approx([total, count], rel=1e-9)
+    expected = similarity_sums(ours, truth, row_weight=fine.row_area_km2)
+    assert scores.records[0].similarity[1, lead, 0] == pytest.approx(expected, rel=1e-9)
 
 
 def test_regions_inside_the_domain_have_sums_of_their_own(plan, archive, monkeypatch):
@@ -112,6 +111,7 @@ def test_stations_of_a_record(scores, archive):
 def test_a_domain_of_several_strips_gives_the_sums_of_one(plan, monkeypatch):
     assert plan.archive.domain.fine.rows <= STRIP
     setting, day = Setting(plan.archive), plan.archive.days[1]
+    assert setting.squares
     whole = measure(setting, plan.methods, day, LEADS)
     monkeypatch.setattr("cranpm.verify.day.STRIP", 256)
     cut = measure(setting, plan.methods, day, LEADS)
@@ -176,6 +176,8 @@ def test_pixels_that_one_method_lacks_count_for_none(archive, tmp_path):
         (lambda file: file["lat"].__setitem__(slice(None), file["lat"][:] + 0.01), "lat from"),
         (lambda file: file["forecast_reference_time"].__setitem__(..., 12), "a forecast from"),
         (lambda file: file["forecast_period"].__setitem__(slice(None), [1, 5]), r"leads \[1, 2\]"),
+        (lambda file: file["pm2p5"].setncattr("add_offset", 1.0), "packed by scale_factor"),
+        (lambda file: file.setncattr("provenance", '{"method": "x", "weights_sha256": "1"}'), "by the weights"),
     ],
 )
 def test_what_does_not_fit_is_refused(archive, products, tmp_path, spoil, message):
@@ -223,10 +225,47 @@ def test_terrain_and_groups(archive):
 
 
 def test_stations_of_a_loss_are_told_apart(scores):
+    """As far as that can be known: weights of another archive saw other stations."""
+    count = len(scores.archive.stations)
     assert scores.unseen.all()
-    facts = {"persistence": {}, "ours": {"stations_in_loss": {"held_out": 0.5, "seed": 0}}}
-    told = replace(scores, facts=facts)
-    assert 0 < told.unseen.sum() < len(told.unseen)
+    assert "in the loss" not in scores.groups
+
+    def told(used):
+        return replace(scores, facts={"persistence": {}, "ours": {"stations_in_loss": used}})
+
+    known = told({"stations": count, "held_out": 0.2, "seed": 3})
+    assert known.unseen.tolist() == held_out(count, 0.2, 3).tolist()
+    assert known.groups["in the loss"].sum() == count - round(0.2 * count)
+    for used in ("unknown", {"stations": count + 1, "held_out": 0.2, "seed": 3}):
+        assert told(used).unseen is None
+        assert "held out" not in told(used).groups
+
+
+def test_refusals_come_through_from_other_processes(archive, products, tmp_path):
+    folder = tmp_path / "spoiled"
+    shutil.copytree(products, folder)
+    for day in archive.days[1:3]:
+        with netCDF4.Dataset(folder / str(day) / f"pm25_{day}.nc", "a") as file:
+            file["pm2p5"].setncattr("units", "kg m-3")
+    plan = Plan(archive, [Product("spoiled", folder, archive.domain.fine)], LEADS)
+    with pytest.raises(CranpmError, match=r"PM2.5 in ug m-3"):
+        verify(plan, archive.days[1:3], tmp_path / "out", jobs=2)
+
+
+def test_records_are_made_again_when_something_changed(month, tmp_path):
+    """Another fit, a damaged record; and nothing otherwise."""
+
+    def counted(*fit):
+        plan = Plan(month, [Simple("damped", simple("damped", month, fit_damped(month, fit)))], (1,), similarity=False)
+        seen = []
+        verify(plan, month.days[25:27], tmp_path, on_day=lambda done, total: seen.append(done))
+        return len(seen) - 1
+
+    assert counted(*month.days[1:10]) == 2
+    assert counted(*month.days[1:10]) == 0
+    assert counted(*month.days[1:20]) == 2
+    (tmp_path / "days" / f"{month.days[25]}.npz").write_bytes(b"cut")
+    assert counted(*month.days[1:20]) == 1
 
 
 def test_tables_say_what_scores_say(scores):
@@ -240,8 +279,8 @@ def test_tables_say_what_scores_say(scores):
     assert row["method"] == "ours"
     assert row["T+1 RMSE"] == f"{total[1, 0, 0, 0].rmse:.2f}"
     change = scores.rmse_change(1, 0, 0, 0)
-    assert change.low <= change.value <= change.high
-    assert tables["table1-1km"].rows[1][6].startswith(f"{change.value:+.1f} %")
+    assert row["T+1 change against persistence"] == f"{change.value:+.1f} % (too few days)"
+    assert len(set(tables["table1-1km"].header)) == len(tables["table1-1km"].header)
     for table in tables.values():
         assert all(len(row) == len(table.header) for row in table.rows), table.name
         assert table.markdown().count("\n|") >= len(table.rows) + 1
@@ -279,3 +318,8 @@ def test_the_command_writes_scores_and_tables(archive, products, tmp_path, monke
     assert "--reference among" in capsys.readouterr().err
     assert run_cli(monkeypatch, *line, "--baselines", "damped") == 1
     assert "days to fit them on" in capsys.readouterr().err
+    assert run_cli(monkeypatch, *line, "--baselines", "damped", "--fit-days", "2031") == 1
+    assert "none in 2031" in capsys.readouterr().err
+    fit = f"{archive.days[0]}..{archive.days[4]}"
+    assert run_cli(monkeypatch, *line, "--leads", "1", "--baselines", "damped", "--fit-days", fit) == 1
+    assert "no day shared by learning and scoring" in capsys.readouterr().err

@@ -1,8 +1,8 @@
 """Put the best weights of a run into the package, with a model card that says how to make them and what they are worth.
 
-    cranpm simulate --domain europe --days 2020-01-01..2021-02-28 europe.archive
-    cranpm train small-europe.toml --archive europe.archive --out runs/europe
-    python tools/ship_weights.py runs/europe
+cranpm simulate --domain europe --days 2020-01-01..2021-02-28 europe.archive
+cranpm train small-europe.toml --archive europe.archive --out runs/europe
+python tools/ship_weights.py runs/europe
 """
 
 import json
@@ -32,7 +32,8 @@ def about(run: Path) -> str:
 {scores}
 
 Scores come from {settings["scores"]["tiles"]} tiles of {shape} x {shape} pixels on each of up to
-{settings["scores"]["days"]} start days: validation {settings["splits"]["validation"]}, test {test["days"]}. The validation days chose the epoch.
+{settings["scores"]["days"]} start days: validation {settings["splits"]["validation"]}, test {test["days"]}.
+The validation days chose the epoch.
 
 Made by, in this order:
 
@@ -42,18 +43,21 @@ cranpm train small-europe.toml --archive europe.archive --out runs/europe
 python tools/ship_weights.py runs/europe
 ```
 
-{settings["optimiser"]["epochs"]} epochs, {settings["samples"]["days"]} days x {settings["samples"]["tiles"]} tiles a step,
-seed {settings["samples"]["seed"]}, {settings["machine"]["precision"]}.
+{settings["optimiser"]["epochs"]} epochs, {settings["samples"]["days"]} days x {settings["samples"]["tiles"]} tiles a
+step, seed {settings["samples"]["seed"]}, {settings["machine"]["precision"]}.
 
-Limits: one simulated year of training; winters and summers beyond it are unseen. Where the air is much dirtier than in the
-simulated Europe nothing is known of it. An archive of real days refuses these weights unless told otherwise."""
+Limits: one simulated year of training; winters and summers beyond it are unseen. Where the air is much dirtier than
+in the simulated Europe nothing is known of it. An archive of real days refuses these weights unless told otherwise."""
 
 
 def main() -> None:
     run = Path(sys.argv[1])
     weights = load_weights(run / "best")
+    if weights.card.network.kind != "cran-pm" or weights.card.source != "simulation":
+        raise SystemExit(f"expected CRAN-PM trained on simulated days, found {weights.card.network.kind}")
+    card = weights.card.model_copy(update={"about": about(run)})
     shutil.rmtree(SHIPPED, ignore_errors=True)
-    save_weights(SHIPPED, weights.network, weights.card.model_copy(update={"about": about(run)}))
+    save_weights(SHIPPED, weights.network, card)
     print(SHIPPED)
 
 

@@ -13,6 +13,7 @@ for name in $learned; do
     case $name in
         cran-pm) options="" ;;
         simvp-on-1km) options="--model simvp --set opponent.start=fine" ;;
+        climax | topoflow) options="--model $name --set opponent.patch=2" ;; # as CRAN-PM's coarse tokens
         *) options="--model $name" ;;
     esac
     if [ ! -f "$run/test.json" ]; then
@@ -21,10 +22,11 @@ for name in $learned; do
         # shellcheck disable=SC2086
         "$cranpm" train alps.toml --archive "$archive" --out "$run" $options $resume
     fi
-    if [ ! -f "$folder/forecasts/$name/.done" ]; then
+    made=$folder/forecasts/$name/.made-by
+    if ! cmp -s "$run/best/SHA256SUMS" "$made"; then
         "$cranpm" forecast --archive "$archive" --weights "$run/best" --day $days --every $every --format nc \
             --out "$folder/forecasts/$name"
-        touch "$folder/forecasts/$name/.done"
+        cp "$run/best/SHA256SUMS" "$made"
     fi
 done
 

@@ -160,6 +160,9 @@ class Domain:
         rows, cols = round((self.north - self.south) / step), round((self.east - self.west) / step)
         return Grid(self.north, self.west, step, rows, cols)
 
+    def __str__(self) -> str:
+        return f"{self.name} {self.north:g},{self.west:g},{self.south:g},{self.east:g}"
+
     def to_json(self) -> dict[str, Any]:
         box = {"north": self.north, "west": self.west, "south": self.south, "east": self.east}
         return {"name": self.name, **box}

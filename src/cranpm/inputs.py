@@ -46,11 +46,12 @@ class Inputs:
         """GB that so many days take in memory."""
         return days * self._day_bytes / GIGABYTE
 
-    def _remember(self, what: str, day: date, read: Callable[[date], Array]) -> Array:
+    def _remember(self, what: str, day: date, read: Callable[[date], Array], small: bool = False) -> Array:
+        """What was read of a day; what is small is never forgotten."""
         kept, day = self._kept.setdefault(what, OrderedDict()), self._stand_in.get(day, day)
         if day not in kept:
             kept[day] = read(day)
-            if len(kept) > max(self._room, FEW):
+            if not small and len(kept) > max(self._room, FEW):
                 kept.popitem(last=False)
         kept.move_to_end(day)
         return kept[day]
@@ -62,7 +63,8 @@ class Inputs:
         corner = torch.tensor([[domain.north, domain.west]], dtype=torch.float32)
         fields = [today, yesterday]
         if self._coarse_pm25:
-            fields += [self._remember("pm25 at 25 km", when, self._pm25_25km)[None] for when in (day, day - YESTERDAY)]
+            both = (day, day - YESTERDAY)
+            fields += [self._remember("pm25 at 25 km", when, self._pm25_25km, small=True)[None] for when in both]
         coarse = torch.from_numpy(np.concatenate(fields))[None]
         return coarse, coarse[:, WIND], self._relief[None], corner
 

@@ -100,8 +100,9 @@ def predict(
         }
     np.maximum(fields, 0, out=fields)
     result = Forecast(day, leads, fields, grid, degraded, provenance)
-    whole = weights is not None and fields.shape[1:] == archive.domain.fine.shape
-    check(result, today, weights.card.changes if weights and whole else {})
+    home = weights is not None and weights.card.domain in (None, str(archive.domain))
+    whole = fields.shape[1:] == archive.domain.fine.shape
+    check(result, today, weights.card.changes if weights and home and whole else {})
     return result
 
 
@@ -121,6 +122,8 @@ def _complete(
     yesterday = day - timedelta(days=1)
     if weights and weights.card.source == SIMULATION != archive.source:
         faults.append(f"the weights were trained on simulated days, the archive's come from {archive.source}")
+    if weights and weights.card.domain not in (None, str(archive.domain)):
+        faults.append(f"the weights were trained on {weights.card.domain}, the archive is {archive.domain}")
     if weights and yesterday not in archive.days:
         stand_in[yesterday] = day
         faults.append(f"{yesterday} is missing: {day} stands in for it")
@@ -218,8 +221,8 @@ def _meet(window: Window, region: Window) -> bool:
 def check(forecast: Forecast, today_ugm3: Array, changes: Mapping[int, tuple[float, float]]) -> None:
     """Refuse a field that must not be published: holes on land, impossible values, a mean that ran away.
 
-    `changes` is the weights' climatology of the mean of the whole domain (see `Card`), give or take 5 ug m-3; a region
-    has none.
+    `changes` is the weights' climatology of the mean of their whole domain (see `Card`), give or take 5 ug m-3, but
+    never down to less than half of the lowest; a region has none.
     """
     present = np.isfinite(today_ugm3)
     before = float(today_ugm3[present].mean()) if present.any() else 0.0
@@ -236,7 +239,7 @@ def check(forecast: Forecast, today_ugm3: Array, changes: Mapping[int, tuple[flo
         fall, rise = changes.get(lead, (1 / DRIFT, DRIFT))
         if lead in changes:
             fall, rise = min(fall, 1.0) / BEYOND, max(rise, 1.0) * BEYOND
-        low, high = max(0.0, before * fall - SLACK_UGM3), before * rise + SLACK_UGM3
+        low, high = before * fall - min(SLACK_UGM3, before * fall / 2), before * rise + SLACK_UGM3
         if not low <= mean <= high:
             _refuse(f"a mean at T+{lead} of {low:.1f} to {high:.1f} ug m-3, from today's {before:.1f}", f"{mean:.1f}")
 

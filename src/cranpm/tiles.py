@@ -98,11 +98,13 @@ def _strips(land: Array, size: int, overlap: int) -> list[tuple[int, int]]:
     tiles: dict[int, int] = {}
     for start in sorted({*range(0, last + 1, min(STRIP_STEP, size - overlap)), last}, reverse=True):
         along[start] = _sweep(np.any(land[start : start + size], axis=0), size, overlap)
-        beyond = rows[rows >= start + size]
+        end = start + size
+        beyond = rows[rows >= end]
         follower[start] = None
         if beyond.size:
             latest = _next(int(beyond[0]), start, size, overlap, last)
-            follower[start] = min((other for other in tiles if other <= latest), key=lambda other: tiles[other])
+            allowed = [other for other in tiles if other <= latest and not end - overlap < other < end]
+            follower[start] = min(allowed, key=lambda other: tiles[other])
         rest = follower[start]
         tiles[start] = len(along[start]) + (0 if rest is None else tiles[rest])
     strip = min((start for start in tiles if not rows.size or start <= rows[0]), key=lambda start: tiles[start])
@@ -128,8 +130,8 @@ def _sweep(land: Array, size: int, overlap: int) -> list[int]:
 
 def _next(land: int, before: int, size: int, overlap: int, last: int) -> int:
     """The latest start of an interval for the first `land` beyond the one that starts at `before`."""
-    crosses = land <= before + size
-    return min(before + size - overlap if crosses else land, last)
+    start = min(before + size - overlap if land <= before + size else land, last)
+    return min(start, before + size - overlap) if start < before + size else start  # no shallow overlaps
 
 
 def _starts(length: int, size: int, overlap: int) -> list[int]:

@@ -15,9 +15,10 @@ class Baseline(ABC):
     def __init__(self, archive: Archive):
         self.archive = archive
 
-    def ready(self, day: date) -> bool:
-        """Whether it can start on a day."""
-        return day in self.archive.days
+    @property
+    def identity(self) -> str:
+        """Changes when its forecasts do."""
+        return type(self).__name__
 
     @abstractmethod
     def forecast(self, day: date, lead: int, window: Window = EVERYWHERE) -> Array:

@@ -29,11 +29,13 @@ class BodySettings(BaseModel):
 
 
 class Body(nn.Module, ABC):
-    """From the frames of two days to a normalised change for every lead; 0 before training."""
+    """From the frames of two days to fields for every lead, as many as `outputs`; 0 before training."""
 
-    def __init__(self, settings: BodySettings, channels: int, shape: tuple[int, int], leads: Sequence[int]):
+    def __init__(
+        self, settings: BodySettings, channels: int, shape: tuple[int, int], leads: Sequence[int], outputs: int
+    ):
         super().__init__()
-        self.settings, self.leads = settings, tuple(leads)
+        self.settings, self.leads, self.outputs = settings, tuple(leads), outputs
 
     @abstractmethod
     def forward(
@@ -41,13 +43,13 @@ class Body(nn.Module, ABC):
         frames: Float[Tensor, "b t ch h w"],
         wind: Float[Tensor, "b 2 h w"],
         elevation_m: Float[Tensor, "b h w"],
-    ) -> Float[Tensor, "b leads h w"]: ...
+    ) -> Float[Tensor, "b leads out h w"]: ...
 
 
 class ToCells(nn.Module):
     """Tokens (b ch rows cols) back to cells: one number for each cell of a patch and each output; 0 at first."""
 
-    def __init__(self, width: int, patch: int, outputs: int = 1):
+    def __init__(self, width: int, patch: int, outputs: int):
         super().__init__()
         self.patch = patch
         self.project = nn.Conv2d(width, outputs * patch**2, 1)

@@ -29,8 +29,10 @@ class VariablePool(nn.Module):
 class ClimaX(Body):
     """The lead is added to every token, so that one network serves all leads."""
 
-    def __init__(self, settings: BodySettings, channels: int, shape: tuple[int, int], leads: Sequence[int]):
-        super().__init__(settings, channels, shape, leads)
+    def __init__(
+        self, settings: BodySettings, channels: int, shape: tuple[int, int], leads: Sequence[int], outputs: int
+    ):
+        super().__init__(settings, channels, shape, leads, outputs)
         width, variables = settings.width, FRAMES * channels
         self.embed = nn.Conv2d(variables, variables * width, settings.patch, settings.patch, groups=variables)
         self.variable = nn.Parameter(0.02 * torch.randn(variables, width))
@@ -41,11 +43,11 @@ class ClimaX(Body):
         )
         self.norm = nn.LayerNorm(width)
         self.head = nn.Sequential(nn.Linear(width, width), nn.GELU())
-        self.out = ToCells(width, settings.patch)
+        self.out = ToCells(width, settings.patch, outputs)
 
     def forward(
         self, frames: Float[Tensor, "b t ch h w"], wind: Float[Tensor, "b 2 h w"], elevation_m: Float[Tensor, "b h w"]
-    ) -> Float[Tensor, "b leads h w"]:
+    ) -> Float[Tensor, "b leads out h w"]:
         days, leads, shape = frames.shape[0], len(self.leads), (frames.shape[3], frames.shape[4])
         tokens = self.embed(pad(frames.flatten(1, 2), self.settings.patch))
         rows, cols = tokens.shape[2:]
@@ -57,4 +59,4 @@ class ClimaX(Body):
         for block in self.blocks:
             tokens = block(tokens)
         grid = self.head(self.norm(tokens)).unflatten(1, (rows, cols)).permute(0, 3, 1, 2)
-        return self.out(grid, shape).squeeze(1).unflatten(0, (days, leads))
+        return self.out(grid, shape).unflatten(0, (days, leads))

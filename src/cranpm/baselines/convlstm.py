@@ -29,17 +29,19 @@ class Cell(nn.Module):
 class ConvLSTM(Body):
     """An encoder that reads yesterday and today, and a forecaster that begins with its states."""
 
-    def __init__(self, settings: BodySettings, channels: int, shape: tuple[int, int], leads: Sequence[int]):
-        super().__init__(settings, channels, shape, leads)
+    def __init__(
+        self, settings: BodySettings, channels: int, shape: tuple[int, int], leads: Sequence[int], outputs: int
+    ):
+        super().__init__(settings, channels, shape, leads, outputs)
         width, patch = settings.width, settings.patch
         self.embed = nn.Conv2d(channels, width, patch, stride=patch)
         self.reading = nn.ModuleList(Cell(width) for _ in range(settings.depth))
         self.rolling = nn.ModuleList(Cell(width) for _ in range(settings.depth))
-        self.out = ToCells(width, patch)
+        self.out = ToCells(width, patch, outputs)
 
     def forward(
         self, frames: Float[Tensor, "b t ch h w"], wind: Float[Tensor, "b 2 h w"], elevation_m: Float[Tensor, "b h w"]
-    ) -> Float[Tensor, "b leads h w"]:
+    ) -> Float[Tensor, "b leads out h w"]:
         shape = (frames.shape[3], frames.shape[4])
         steps = [self.embed(pad(frames[:, index], self.settings.patch)) for index in range(frames.shape[1])]
         empty = torch.zeros_like(steps[0])
@@ -52,7 +54,7 @@ class ConvLSTM(Body):
             step, states = _through(self.rolling, step, states)
             if ahead in self.leads:
                 forecasts[ahead] = self.out(step, shape)
-        return torch.cat([forecasts[lead] for lead in self.leads], dim=1)
+        return torch.stack([forecasts[lead] for lead in self.leads], dim=1)
 
 
 def _through(cells: nn.ModuleList, x: Tensor, states: list[State]) -> tuple[Tensor, list[State]]:

@@ -1,9 +1,11 @@
 """Damped persistence: tomorrow lies between today and what is usual. What any network learns first."""
 
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
+from functools import cached_property
 
 import numpy as np
 
@@ -33,6 +35,12 @@ class DampedPersistence:
     rho: Mapping[int, float]
     changes: Mapping[int, tuple[float, float]] = field(default_factory=dict)
     """By lead, how far the mean of the domain fell and rose at most: the later mean over the earlier."""
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of all its numbers."""
+        numbers = repr((self.cycle, sorted(self.rho.items()))).encode()
+        return hashlib.sha256(self.mean_ugm3.tobytes() + numbers).hexdigest()[:16]
 
     def usual(self, day: date, window: Window = EVERYWHERE) -> Array:
         """PM2.5 to expect on a day without looking at the day before."""
@@ -106,6 +114,10 @@ class FittedBaseline(Baseline):
     def __init__(self, archive: Archive, fitted: DampedPersistence):
         super().__init__(archive)
         self.fitted = fitted
+
+    @property
+    def identity(self) -> str:
+        return f"{super().identity} {self.fitted.fingerprint}"
 
 
 class Damped(FittedBaseline):

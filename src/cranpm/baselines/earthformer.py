@@ -23,12 +23,14 @@ class Ask(nn.Module):
     def __init__(self, width: int, heads: int):
         super().__init__()
         self.heads = heads
+        self.norm, self.norm_others = nn.LayerNorm(width), nn.LayerNorm(width)
         self.query, self.out = nn.Linear(width, width), nn.Linear(width, width)
         self.key_value = nn.Linear(width, 2 * width)
 
     def forward(self, tokens: Float[Tensor, "b n width"], others: Float[Tensor, "b m width"]) -> Tensor:
-        key, value = (heads_first(part, self.heads) for part in self.key_value(others).chunk(2, dim=2))
-        return self.out(attend(heads_first(self.query(tokens), self.heads), key, value, None))
+        keys_values = self.key_value(self.norm_others(others))
+        key, value = (heads_first(part, self.heads) for part in keys_values.chunk(2, dim=2))
+        return self.out(attend(heads_first(self.query(self.norm(tokens)), self.heads), key, value, None))
 
 
 class CuboidBlock(nn.Module):
@@ -54,7 +56,7 @@ class CuboidBlock(nn.Module):
         mixed = self.inside(torch.cat([lines, beside], dim=3).flatten(0, 2))[:, : lines.shape[3]]
         tokens = tokens + mixed.unflatten(0, outer).movedim(3, self.axis)
         if self.globally is not None:
-            vectors = vectors + self.globally(shared, self.norm(tokens).flatten(1, 3))
+            vectors = vectors + self.globally(vectors, tokens.flatten(1, 3))
         return tokens + self.mlp(self.norm_mlp(tokens)), vectors
 
 
@@ -77,22 +79,25 @@ class Stack(nn.Module):
 class Earthformer(Body):
     """Two levels of an encoder over the days; a decoder over the leads that asks the encoder's tokens at its place."""
 
-    def __init__(self, settings: BodySettings, channels: int, shape: tuple[int, int], leads: Sequence[int]):
-        super().__init__(settings, channels, shape, leads)
+    def __init__(
+        self, settings: BodySettings, channels: int, shape: tuple[int, int], leads: Sequence[int], outputs: int
+    ):
+        super().__init__(settings, channels, shape, leads, outputs)
         width, heads, depth = settings.width, settings.heads, settings.depth
         self.embed = nn.Conv2d(channels, width, settings.patch, settings.patch)
         self.time, self.ahead = (nn.Parameter(torch.randn(count, 1, 1, width)) for count in (FRAMES, len(leads)))
         self.vectors = nn.Parameter(0.02 * torch.randn(1, VECTORS, width))
         self.upper, self.lower = Stack(width, heads, depth), Stack(width, heads, depth)
-        self.down, self.up = nn.Linear(4 * width, width), nn.Linear(width, 4 * width)
+        self.down = nn.Sequential(nn.LayerNorm(4 * width), nn.Linear(4 * width, width))
+        self.up = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 4 * width))
         self.ask_lower, self.ask_upper = Ask(width, heads), Ask(width, heads)
         self.lower_out, self.upper_out = Stack(width, heads, depth), Stack(width, heads, depth, last=True)
         self.norm = nn.LayerNorm(width)
-        self.out = ToCells(width, settings.patch)
+        self.out = ToCells(width, settings.patch, outputs)
 
     def forward(
         self, frames: Float[Tensor, "b t ch h w"], wind: Float[Tensor, "b 2 h w"], elevation_m: Float[Tensor, "b h w"]
-    ) -> Float[Tensor, "b leads h w"]:
+    ) -> Float[Tensor, "b leads out h w"]:
         days, leads, shape = frames.shape[0], len(self.leads), (frames.shape[3], frames.shape[4])
         tokens = self.embed(pad(frames.flatten(0, 1), 2 * self.settings.patch))
         tokens = tokens.unflatten(0, (days, FRAMES)).permute(0, 1, 3, 4, 2)
@@ -105,7 +110,7 @@ class Earthformer(Body):
         ahead = _ask(self.ask_upper, _split(self.up(ahead)), upper)
         ahead, _ = self.upper_out(ahead, vectors)
         grid = self.norm(ahead).flatten(0, 1).permute(0, 3, 1, 2)
-        return self.out(grid, shape).squeeze(1).unflatten(0, (days, leads))
+        return self.out(grid, shape).unflatten(0, (days, leads))
 
 
 def _ask(attention: Ask, tokens: Float[Tensor, "b t h w width"], memory: Float[Tensor, "b s h w width"]) -> Tensor:

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
+from torch.nn import functional
 
 from cranpm.baselines.body import FRAMES, Body, BodySettings
 from cranpm.baselines.climax import ClimaX
@@ -47,10 +48,11 @@ SIZES: Mapping[str, Mapping[OpponentName, BodySettings]] = {
         "simvp": BodySettings(patch=2, width=32, depth=3),
         "earthformer": BodySettings(patch=2, width=64, depth=1, heads=4),
         "climax": BodySettings(patch=4, width=96, depth=3, heads=4),
-        "topoflow": BodySettings(patch=2, width=96, depth=3, heads=4, window=4),
+        "topoflow": BodySettings(patch=4, width=96, depth=3, heads=4, window=7),
     },
 }
-"""As large as in the paper's table 1 (8.2, 4.9, 61, 57 and 61 M parameters), and for two cores."""
+"""About as large as in the paper's table 1 (8.2, 4.9, 61, 57 and 61 M parameters), and for two cores."""
+DEGREES = torch.tensor([90.0, 180.0])
 
 
 class OpponentSettings(BaseModel):
@@ -68,6 +70,8 @@ class OpponentSettings(BaseModel):
     leads: tuple[Annotated[int, Field(gt=0)], ...] = LEADS
     start: Literal["coarse", "fine", "mean"] = "coarse"
     """The change is added to today's PM2.5 at 25 km (as the paper compares), to today's at 1 km, or to the mean."""
+    smooth_change: bool = False
+    """Beside the shift, a share of what the change is added to, as in CRAN-PM with the same switch."""
 
     @property
     def coarse_shape(self) -> tuple[int, int]:
@@ -88,23 +92,25 @@ class OpponentSettings(BaseModel):
         return "1 km" if self.start == "fine" else "25 km"
 
 
-def opponent(name: str, size: str = "small", **given: object) -> OpponentSettings:
-    """The settings of an opponent by name."""
+def opponent(name: str, size: str = "small", patch: int | None = None, **given: object) -> OpponentSettings:
+    """The settings of an opponent by name; `patch` is for grids that are smaller or larger than usual."""
     if name not in get_args(OpponentName) or size not in SIZES:
         raise CranpmError(
             expected=f"one of {', '.join(get_args(OpponentName))}, {' or '.join(SIZES)}",
             found=f"{name}, {size}",
-            remedy="For example --model convlstm --size small.",
+            remedy="For example --model convlstm, --set opponent.size=small.",
         )
-    return OpponentSettings.model_validate({"kind": name, "body": SIZES[size][name], **given})  # type: ignore[index]
+    body = SIZES[size][name]  # type: ignore[index]
+    body = body.model_copy(update={"patch": patch or body.patch})
+    return OpponentSettings.model_validate({"kind": name, "body": body, **given})
 
 
 @dataclass(frozen=True)
 class CoarseForecast:
     """What an opponent knows of one or more days: all of its forecast but the refining."""
 
-    change: Float[Tensor, "days leads h w"]
-    """Normalised."""
+    change: Float[Tensor, "days leads out h w"]
+    """Normalised: a shift and, with `smooth_change`, a share."""
     today: Float[Tensor, "days 1 h w"]
     """PM2.5 at 25 km, NaN where a cell has none."""
     corner: Float[Tensor, "days 2"]
@@ -112,6 +118,30 @@ class CoarseForecast:
     @property
     def days(self) -> int:
         return self.corner.shape[0]
+
+
+def unblurred(field: Float[Tensor, "b ch h w"], known: Tensor) -> Float[Tensor, "b ch h w"]:
+    """A field whose bilinear refinement has, over each cell, the mean that the field had there.
+
+    Refining blurs: the mean over a cell is 3/4 of its own value and 1/8 of each neighbour's, in rows and in columns.
+    What is lost is added, thrice. Where nothing is known, NaN stays.
+    """
+    kernel = torch.tensor([0.125, 0.75, 0.125], device=field.device)
+    kernel = (kernel[:, None] * kernel)[None, None]
+    mask = known.float()
+
+    def blurred(values: Tensor) -> Tensor:
+        total, weight = (
+            functional.conv2d(functional.pad(part.flatten(0, 1)[:, None], (1, 1, 1, 1), mode="replicate"), kernel)
+            for part in (values * mask, mask.expand_as(values))
+        )
+        return (total / weight.clamp(min=1e-6)).squeeze(1).unflatten(0, values.shape[:2])
+
+    wanted = torch.nan_to_num(field)
+    sharp = wanted
+    for _ in range(3):
+        sharp = sharp + (wanted - blurred(sharp)) * mask
+    return torch.where(mask > 0, sharp, torch.nan)
 
 
 class Opponent(nn.Module):
@@ -124,8 +154,9 @@ class Opponent(nn.Module):
         super().__init__()
         scales.check(settings.channels)
         self.settings, self.scales = settings, scales
-        channels = settings.channels + 3  # PM2.5, elevation, where there is PM2.5
-        self.body = BODIES[settings.kind](settings.body, channels, settings.shape, settings.leads)
+        channels = settings.channels + 5  # PM2.5; elevation, where there is PM2.5, latitude, longitude
+        outputs = 2 if settings.smooth_change else 1
+        self.body = BODIES[settings.kind](settings.body, channels, settings.shape, settings.leads, outputs)
         for name, values in (("mean", scales.mean), ("spread", scales.spread)):
             self.register_buffer(f"coarse_{name}", torch.tensor(values)[:, None, None], persistent=False)
 
@@ -143,10 +174,17 @@ class Opponent(nn.Module):
         check_finite(coarse=fields, wind=wind, elevation=elevation)
         by_day = (fields.unflatten(1, (FRAMES, -1)) - self.coarse_mean) / self.coarse_spread
         known = torch.nan_to_num((pm25 - self.scales.pm25_mean) / self.scales.pm25_spread)[:, :, None]
-        ground = torch.stack([elevation / 1000, pm25[:, 0].isfinite().float()], dim=1)
+        rows, cols = elevation.shape[1:]
+        places = token_centres(corner, rows, cols, COARSE_STEP).unflatten(1, (rows, cols)) / DEGREES.to(corner)
+        ground = torch.stack([elevation / 1000, pm25[:, 0].isfinite().float(), *places.unbind(3)], dim=1)
         frames = torch.cat([by_day, known, ground[:, None].expand(-1, FRAMES, -1, -1, -1)], dim=2)
         change = self.body(frames.flip(1), wind, elevation)  # yesterday first
-        return CoarseForecast(change, pm25[:, :1], corner)
+        whole = torch.ones_like(change[:, :1, 0])
+        return CoarseForecast(
+            unblurred(change.flatten(1, 2), whole).unflatten(1, change.shape[1:3]),
+            unblurred(pm25[:, :1], pm25[:, :1].isfinite()),
+            corner,
+        )
 
     def forecast_tile(
         self,
@@ -164,7 +202,8 @@ class Opponent(nn.Module):
             return sample(field, context.corner, COARSE_STEP, places)
 
         index = lead_index(lead, self.settings.leads)
-        change = refined(context.change).gather(2, index[:, None, None].expand(-1, places.shape[1], 1))
+        every = refined(context.change.flatten(1, 2)).unflatten(2, context.change.shape[1:3])  # tiles n leads out
+        change = every[torch.arange(len(index), device=index.device), :, index].unflatten(1, (rows, cols))
         missing = torch.where(fine[:, 0].isnan(), torch.nan, 0.0)
         if self.settings.start == "fine":
             begin = fine[:, 0]
@@ -174,7 +213,10 @@ class Opponent(nn.Module):
             whole = context.today.isfinite()
             total, weight = refined(torch.nan_to_num(context.today)), refined(whole.float())
             begin = torch.where(weight > 0, total / weight, torch.nan).squeeze(2).unflatten(1, (rows, cols))
-        return begin + missing + change.squeeze(2).unflatten(1, (rows, cols)) * self.scales.pm25_spread
+        total = change[..., 0]
+        if self.settings.smooth_change:
+            total = total + change[..., 1] * torch.nan_to_num((begin - self.scales.pm25_mean) / self.scales.pm25_spread)
+        return begin + missing + total * self.scales.pm25_spread
 
     def forward(
         self,

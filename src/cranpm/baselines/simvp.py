@@ -40,8 +40,10 @@ class Inception(nn.Module):
 class SimVP(Body):
     """Encoder for each day, translator over the days together, decoder for each lead with a bridge from the encoder."""
 
-    def __init__(self, settings: BodySettings, channels: int, shape: tuple[int, int], leads: Sequence[int]):
-        super().__init__(settings, channels, shape, leads)
+    def __init__(
+        self, settings: BodySettings, channels: int, shape: tuple[int, int], leads: Sequence[int], outputs: int
+    ):
+        super().__init__(settings, channels, shape, leads, outputs)
         width, patch = settings.width, settings.patch
         self.first = ConvNorm(channels, width, patch, stride=patch)
         self.encoder = nn.Sequential(ConvNorm(width, width, 3), ConvNorm(width, width, 3))
@@ -49,15 +51,15 @@ class SimVP(Body):
         self.translator = nn.Sequential(*(Inception(inner) for _ in range(settings.depth)))
         self.lead = nn.Conv2d(inner, width * len(leads), 1)
         self.decoder = nn.Sequential(ConvNorm(2 * width, width, 3), ConvNorm(width, width, 3))
-        self.out = ToCells(width, patch)
+        self.out = ToCells(width, patch, outputs)
 
     def forward(
         self, frames: Float[Tensor, "b t ch h w"], wind: Float[Tensor, "b 2 h w"], elevation_m: Float[Tensor, "b h w"]
-    ) -> Float[Tensor, "b leads h w"]:
+    ) -> Float[Tensor, "b leads out h w"]:
         days, leads, shape = frames.shape[0], len(self.leads), (frames.shape[3], frames.shape[4])
         skip = self.first(pad(frames.flatten(0, 1), self.settings.patch))
         hidden = self.encoder(skip).unflatten(0, (days, FRAMES)).flatten(1, 2)
         ahead = self.lead(self.translator(hidden)).unflatten(1, (leads, -1)).flatten(0, 1)
         today = skip.unflatten(0, (days, FRAMES))[:, -1].repeat_interleave(leads, dim=0)
         cells = self.out(self.decoder(torch.cat([ahead, today], dim=1)), shape)
-        return cells.squeeze(1).unflatten(0, (days, leads))
+        return cells.unflatten(0, (days, leads))

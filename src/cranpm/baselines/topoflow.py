@@ -15,8 +15,10 @@ ELEVATION_SCALE_M = 1000.0
 class TopoFlow(Body):
     """CRAN-PM's coarse branch alone, with a head that gives the cells of every lead."""
 
-    def __init__(self, settings: BodySettings, channels: int, shape: tuple[int, int], leads: Sequence[int]):
-        super().__init__(settings, channels, shape, leads)
+    def __init__(
+        self, settings: BodySettings, channels: int, shape: tuple[int, int], leads: Sequence[int], outputs: int
+    ):
+        super().__init__(settings, channels, shape, leads, outputs)
         branch = BranchSettings(
             shape=shape,
             patch=settings.patch,
@@ -27,10 +29,11 @@ class TopoFlow(Body):
             elevation_scale_m=ELEVATION_SCALE_M,
         )
         self.encoder = Encoder(branch, FRAMES * channels, NetworkSettings(dropout=0.0, drop_path=0.0))
-        self.out = ToCells(settings.width, settings.patch, len(leads))
+        self.out = ToCells(settings.width, settings.patch, len(leads) * outputs)
 
     def forward(
         self, frames: Float[Tensor, "b t ch h w"], wind: Float[Tensor, "b 2 h w"], elevation_m: Float[Tensor, "b h w"]
-    ) -> Float[Tensor, "b leads h w"]:
+    ) -> Float[Tensor, "b leads out h w"]:
         tokens = self.encoder(frames.flatten(1, 2), elevation_m, wind=wind)
-        return self.out(tokens.permute(0, 3, 1, 2), (frames.shape[3], frames.shape[4]))
+        cells = self.out(tokens.permute(0, 3, 1, 2), (frames.shape[3], frames.shape[4]))
+        return cells.unflatten(1, (len(self.leads), self.outputs))

@@ -9,6 +9,9 @@ from rich.table import Table as Shown
 from cranpm.cli.console import Quiet, err, out, progress_bar
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import date
+
     from cranpm.baselines import DampedPersistence
     from cranpm.store import Archive
     from cranpm.verify import Method, Table
@@ -50,7 +53,8 @@ def verify(
     from cranpm.verify import Plan, Product, all_tables, judge, write
 
     opened = Archive(archive)
-    methods: list[Method] = [*_simple(opened, baselines, fit_days)]
+    ahead, wanted = parse_leads(leads), list(parse_days(days))[::every]
+    methods: list[Method] = [*_simple(opened, baselines, fit_days, wanted, ahead)]
     for given in forecasts or ():
         name, _, place = given.rpartition("=")
         methods.append(Product(name or Path(place).name, Path(place), opened.domain.fine))
@@ -60,9 +64,9 @@ def verify(
             found=reference,
             remedy="Name one of the methods.",
         )
-    plan = Plan(opened, methods, parse_leads(leads), similarity)
+    plan = Plan(opened, methods, ahead, similarity)
     with progress_bar("verify", 1, quiet) as bar:
-        scores = judge(plan, list(parse_days(days))[::every], folder, jobs, bar.reach)
+        scores = judge(plan, wanted, folder, jobs, bar.reach)
     with err.status("summing up", spinner="dots"):
         tables = all_tables(scores, reference, paper)
         write(scores, tables, folder)
@@ -74,23 +78,35 @@ def verify(
     print(f"{folder / 'tables.md'}  ({len(scores.days)} start days)")
 
 
-def _simple(archive: "Archive", baselines: str, fit_days: str | None) -> "list[Method]":
+def _simple(
+    archive: "Archive", baselines: str, fit_days: str | None, judged: "Sequence[date]", leads: tuple[int, ...]
+) -> "list[Method]":
+    """The simple opponents; what is fitted may not touch the days that are judged."""
     from cranpm.baselines import FITTED, fit_damped, simple
-    from cranpm.days import parse_days, usable
+    from cranpm.days import check_leakage, parse_days, usable
+    from cranpm.errors import CranpmError
+    from cranpm.fields import Quality
     from cranpm.verify import Simple
 
     names = [] if baselines == "none" else baselines.split(",")
     fitted: DampedPersistence | None = None
     if fit_days and set(names) & set(FITTED):
+        sound = [day for day in archive.days if archive.quality(day) is Quality.GOOD]
+        learned = usable(sound, parse_days(fit_days), leads)
+        if not learned:
+            raise CranpmError(
+                expected="days to fit on in the archive", found=f"none in {fit_days}", remedy="Give other --fit-days."
+            )
+        check_leakage(learned, judged, leads)
         with err.status("fitting climatology and damping", spinner="dots"):
-            fitted = fit_damped(archive, usable(archive.days, parse_days(fit_days)))
+            fitted = fit_damped(archive, learned, leads)
     return [Simple(name, simple(name, archive, fitted)) for name in names]
 
 
 def _shown(table: "Table") -> Shown:
-    shown = Shown(title=table.title, caption="\n".join(table.notes).replace("\\*", "*"), caption_justify="left")
+    shown = Shown(title=table.title, caption="\n".join(table.notes), caption_justify="left")
     for number, column in enumerate(table.header):
         shown.add_column(column, justify="right" if number else "left")
     for row in table.rows:
-        shown.add_row(*(cell.replace("\\*", "*") for cell in row))
+        shown.add_row(*row)
     return shown

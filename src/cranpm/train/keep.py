@@ -14,7 +14,7 @@ from cranpm.train.settings import TrainSettings
 from cranpm.train.start import merged
 from cranpm.train.state import KEPT
 from cranpm.train.validate import Scores
-from cranpm.weights import Card, card_for, save_weights
+from cranpm.weights import Card, card_for, load_weights, save_weights
 
 BYTES = 4
 MOMENTS = 2
@@ -72,7 +72,6 @@ def make_card(
     begun_from: str | None,
 ) -> Card:
     """What the weights' model card says of a run; `begun_from` is the checksum of the weights that were tuned."""
-    domain, used = archive.domain, {"held_out": settings.samples.held_out_stations, "seed": settings.samples.seed}
     lines = [
         f"T+{lead}: RMSE {scores.rmse(lead):.2f} ug m-3, skill "
         f"{100 * scores.skill(lead, 'persistence'):.1f} % against persistence, "
@@ -83,10 +82,20 @@ def make_card(
         lines.append(f"Tuned ({settings.start.part}) from the weights {begun_from}.")
     return card_for(
         network,
-        domain=f"{domain.name} {domain.north:g},{domain.west:g},{domain.south:g},{domain.east:g}",
+        domain=str(archive.domain),
         data=f"archive snapshot {archive.snapshot}, days {settings.splits.train}",
         source=archive.source,
-        stations_in_loss=used if settings.loss.station else None,
+        stations_in_loss=_stations_in_loss(archive, settings),
         changes=dict(material.damped.changes),
         about="\n".join(lines),
     )
+
+
+def _stations_in_loss(archive: Archive, settings: TrainSettings) -> dict[str, float] | str | None:
+    """What the card says; of weights that were tuned, what they had seen before counts too."""
+    before = load_weights(settings.start.weights).card.stations_in_loss if settings.start else None
+    if settings.loss.station == 0:
+        return before
+    share, seed = settings.samples.held_out_stations, settings.samples.seed
+    now = {"stations": len(archive.stations), "held_out": share, "seed": seed}
+    return now if before in (None, now) else "unknown"

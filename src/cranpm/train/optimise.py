@@ -7,17 +7,19 @@ from torch import Tensor, nn
 
 from cranpm.train.settings import OptimiserSettings
 
-UNDECAYED = ("alpha", "beta", "table", "lead.weight")
+DECAYED = ("weight", "up", "down")
+"""Names of matrices and kernels in their modules; all other parameters are positions, vectors or strengths."""
 
 
 def make_optimiser(network: nn.Module, settings: OptimiserSettings) -> torch.optim.AdamW:
     """AdamW that decays matrices and kernels, never biases, norms, embeddings, positions, alpha and beta."""
     decayed: list[nn.Parameter] = []
     plain: list[nn.Parameter] = []
-    for name, parameter in network.named_parameters():
-        if parameter.requires_grad:
-            no_decay = parameter.ndim < 2 or name.endswith(UNDECAYED)
-            (plain if no_decay else decayed).append(parameter)
+    for module in network.modules():
+        for name, parameter in module.named_parameters(recurse=False):
+            if parameter.requires_grad:
+                matrix = parameter.ndim >= 2 and name in DECAYED and not isinstance(module, nn.Embedding)
+                (decayed if matrix else plain).append(parameter)
     groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": plain, "weight_decay": 0.0}]
     return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=(0.9, settings.memory))
 

@@ -14,6 +14,7 @@ from pydantic import (
     PositiveFloat,
     PositiveInt,
     field_validator,
+    model_validator,
 )
 
 from cranpm.baselines.learned import OpponentName, OpponentSettings, opponent
@@ -110,6 +111,8 @@ class OpponentChoice(_Frozen):
 
     kind: OpponentName
     size: Literal["small", "paper"] = "small"
+    patch: PositiveInt | None = None
+    """Side of its tokens in coarse cells, where the usual one does not suit the grid."""
     start: Literal["coarse", "fine", "mean"] = "coarse"
     """What its change is added to: see `OpponentSettings`."""
 
@@ -136,7 +139,14 @@ class TrainSettings(_Frozen):
         if chosen is None:
             return network
         given = {"shape": network.coarse_shape, "tile": network.tile_shape[0], "leads": network.leads}
-        return opponent(chosen.kind, chosen.size, start=chosen.start, **given)
+        given |= {"start": chosen.start, "smooth_change": network.smooth_change}
+        return opponent(chosen.kind, chosen.size, chosen.patch, **given)
+
+    @model_validator(mode="after")
+    def _agrees(self) -> "TrainSettings":
+        if self.opponent and (self.start or not self.network.delta or not self.network.yesterday):
+            raise ValueError("an opponent begins anew, reads yesterday, and chooses by opponent.start what it changes")
+        return self
 
     @field_validator("network", mode="before")
     @classmethod

@@ -49,7 +49,7 @@ def tunable(weights: Weights) -> Weights:
         raise CranpmError(
             expected="weights of the paper's network",
             found=f"those of {weights.card.network.kind}",
-            remedy="Tune weights that `cranpm train` wrote; the authors' network can only forecast here.",
+            remedy="Tune weights of CRAN-PM that `cranpm train` wrote; other networks can only forecast here.",
         )
     return weights
 

@@ -119,10 +119,11 @@ def fairmode(forecast: Array, observed: Array, at_start: Array) -> Quality:
     stale = np.abs(at_start - o) + uncertainty(at_start)
     known = np.isfinite(stale)
     errors, stales = (np.where(known, x**2, np.nan) for x in (f - o, stale))
+    often = np.where(known.sum(axis=0) >= LEAST_SHARE * len(known), 1.0, np.nan)
     return Quality(
         mqi=np.sqrt(mean((f - o) ** 2)) / norm,
         mqi_year=np.abs(bias) / (BETA * yearly),
-        mqi_forecast=np.sqrt(mean(errors) / mean(stales)),
+        mqi_forecast=often * np.sqrt(mean(errors) / mean(stales)),
         target_x=np.where(by_spread > by_correlation, 1, -1) * scatter / norm,
         target_y=bias / norm,
     )

@@ -10,13 +10,15 @@ from scipy.stats import t as student
 from cranpm.grid import Array
 
 BLOCK_DAYS = 7
+LEAST_BLOCKS = 4
+"""With fewer nothing is said about certainty."""
 DRAWS = 2000
 LEVEL = 0.95
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A value and where it lies with 95 % confidence."""
+    """A value and where it lies with 95 % confidence; NaN where too few days were drawn from."""
 
     value: float
     low: float
@@ -65,7 +67,7 @@ def interval(sums: Array, statistic: Callable[[Array], Array], draws: Draws) -> 
         statistic((counts @ flat).reshape(len(counts), *sums.shape[1:]))
         for counts in (draws.counts, draws.short_counts)
     )
-    if not np.isfinite(values).any():
+    if len(sums) < LEAST_BLOCKS * draws.block or not np.isfinite(values).any():
         return Interval(value, np.nan, np.nan)
     tail = 100 * (1 - LEVEL) / 2
     low, high = np.nanpercentile(values, [tail, 100 - tail])

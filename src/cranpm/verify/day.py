@@ -27,7 +27,7 @@ class Record:
     joint: Array
     """(method, lead, scale, place, bin of forecast, bin of truth)."""
     similarity: Array
-    """(method, lead, scale, [sum, count])."""
+    """(method, lead, scale, [sum, weight])."""
     power: Array
     """(method, lead, band, [forecast, truth])."""
     sampled: Array
@@ -57,11 +57,13 @@ class Setting:
         self.places = places(self.grid)
         self.squares = squares(self.land)
         self.row, self.col = self.grid.row_col(archive.stations.lat, archive.stations.lon)
+        self.windows, self.coarse_windows = (_windows(self.places, grid) for grid in (self.grid, self.coarse))
 
-    def windows(self, grid: Grid) -> list[Window]:
-        """Of the places, on one of the two grids."""
-        whole = (slice(0, grid.rows), slice(0, grid.cols))
-        return [whole, *(grid.slices(*regions()[name]) for name in self.places[1:])]
+
+def _windows(names: Sequence[str], grid: Grid) -> list[Window]:
+    """Of places on a grid."""
+    whole = (slice(0, grid.rows), slice(0, grid.cols))
+    return [whole, *(grid.slices(*regions()[name]) for name in names[1:])]
 
 
 def places(grid: Grid) -> list[str]:
@@ -110,37 +112,45 @@ class _Lead:
             rows = slice(start, min(start + STRIP, setting.grid.rows))
             around = slice(max(0, rows.start - HALO), min(rows.stop + HALO, setting.grid.rows))
             truth = setting.archive.pm25(valid, (around, slice(0, setting.grid.cols)))
-            if np.isfinite(truth).any():
+            if np.isfinite(truth).any() or self._stations(rows).size:
                 self._strip(rows, around, truth, [method.strip(day, lead, around) for method in methods])
         self._coarse()
 
     def _strip(self, rows: slice, around: slice, truth: Array, forecasts: list[Array]) -> None:
         setting, inner = self.setting, slice(rows.start - around.start, rows.stop - around.start)
         present = np.isfinite(truth)
-        common = present.copy()
+        everywhere = np.ones(truth.shape, dtype=bool)
         for index, forecast in enumerate(forecasts):
             covered = np.isfinite(forecast)
             self.uncovered[index] += int((present & ~covered)[inner].sum())
-            common &= covered
-        truth = np.where(common, truth, np.float32(np.nan))
+            everywhere &= covered
+        truth = np.where(everywhere, truth, np.float32(np.nan))
+        forecasts = [np.where(everywhere, forecast, np.float32(np.nan)) for forecast in forecasts]
         grid = setting.grid.window(rows, slice(0, setting.grid.cols))
         area = np.broadcast_to(grid.row_area_km2[:, None], grid.shape)
         self._add_coarse(grid, truth[inner], area, [forecast[inner] for forecast in forecasts])
-        here = np.flatnonzero((setting.row >= rows.start - 0.5) & (setting.row < rows.stop - 0.5))
+        here = self._stations(rows)
         for index, forecast in enumerate(forecasts):
-            for place, (down, right) in enumerate(setting.windows(setting.grid)):
+            for place, (down, right) in enumerate(setting.windows):
                 part = slice(max(down.start, rows.start), min(down.stop, rows.stop))
                 if part.start < part.stop and right.start < right.stop:
                     moved = slice(part.start - around.start, part.stop - around.start)
                     weight = area[part.start - rows.start : part.stop - rows.start, right]
                     self._count(index, 0, place, Tally.of(forecast[moved, right], truth[moved, right], weight))
             if self.compare:
-                self.similarity[index, 0] += similarity_sums(forecast, truth, inner)
+                weights = setting.grid.row_area_km2[around]
+                self.similarity[index, 0] += similarity_sums(forecast, truth, inner, weights)
             for row, col in setting.squares:
                 if rows.start <= row < rows.stop:
                     square = (slice(row - around.start, row - around.start + SQUARE), slice(col, col + SQUARE))
                     self.power[index] += power_sums(forecast[square], truth[square])
             self.sampled[index, here] = sample(forecast, setting.row[here] - around.start, setting.col[here])
+
+    def _stations(self, rows: slice) -> Array:
+        """Numbers of the stations in some rows; those on the southern edge belong to the last."""
+        row, end = self.setting.row, rows.stop - 0.5
+        last = (row <= end) if rows.stop == self.setting.grid.rows else (row < end)
+        return np.flatnonzero((row >= rows.start - 0.5) & last)
 
     def _count(self, method: int, scale: int, place: int, tally: Tally) -> None:
         self.moments[method, scale, place] += tally.moments
@@ -159,10 +169,11 @@ class _Lead:
         *sums, weight = self._sums
         means = [np.divide(total, weight, out=np.full(weight.shape, np.nan), where=weight > 0) for total in sums]
         for index, forecast in enumerate(means[:-1]):
-            for place, window in enumerate(self.setting.windows(self.setting.coarse)):
+            for place, window in enumerate(self.setting.coarse_windows):
                 self._count(index, 1, place, Tally.of(forecast[window], means[-1][window], weight[window]))
             if self.compare:
-                self.similarity[index, 1] += similarity_sums(forecast, means[-1])
+                weights = self.setting.coarse.row_area_km2
+                self.similarity[index, 1] += similarity_sums(forecast, means[-1], row_weight=weights)
 
 
 def cells(fine: Grid, coarse: Grid) -> tuple[Array, Array]:

@@ -41,18 +41,16 @@ class Simple:
 
     name: str
     baseline: Baseline
-    _kept: tuple[date, int, Array] | None = None
 
     def facts(self) -> dict[str, Any]:
         return {"kind": self.name, "resolution": self.baseline.resolution, "parameters": None}
 
     def identity(self, day: date) -> str | None:
-        return self.name if self.baseline.ready(day) else None
+        return self.baseline.identity
 
     def strip(self, day: date, lead: int, rows: slice) -> Array:
-        if self._kept is None or self._kept[:2] != (day, lead):
-            self._kept = (day, lead, self.baseline.forecast(day, lead))
-        return self._kept[2][rows]
+        cols = slice(0, self.baseline.archive.domain.fine.cols)
+        return self.baseline.forecast(day, lead, (rows, cols))
 
 
 class Product:
@@ -72,17 +70,21 @@ class Product:
         return self.folder / str(day) / f"pm25_{day}.nc"
 
     def facts(self) -> dict[str, Any]:
-        newest = max(self.folder.glob("*/pm25_*.nc"))
-        with netCDF4.Dataset(newest) as file:
-            made = json.loads(file.provenance)
-        kept = ("method", "weights_sha256", "resolution", "parameters", "stations_in_loss")
-        return {"kind": made["method"], **{name: made.get(name) for name in kept[1:]}}
+        made = self._provenance(min(self.folder.glob("*/pm25_*.nc")))
+        told = ("weights_sha256", "resolution", "parameters", "stations_in_loss")
+        return {"kind": made["method"], **{name: made.get(name) for name in told}}
+
+    @staticmethod
+    def _provenance(path: Path) -> dict[str, Any]:
+        with netCDF4.Dataset(path) as file:
+            return dict(json.loads(getattr(file, "provenance", '{"method": "not stated"}')))
 
     def identity(self, day: date) -> str | None:
-        if not self._path(day).is_file():
+        path = self._path(day)
+        if not path.is_file():
             return None
-        with netCDF4.Dataset(self._path(day)) as file:
-            return f"{file.date_created} {file.provenance}"
+        state = path.stat()
+        return f"{path.resolve()} {state.st_size} {state.st_mtime_ns}"
 
     def strip(self, day: date, lead: int, rows: slice) -> Array:
         file = self._dataset(day)
@@ -106,8 +108,14 @@ class Product:
         return self.__dict__ | {"_open": None}
 
     def check(self, day: date, leads: Sequence[int]) -> None:
-        """Refuse a file of another grid, unit, start day or of other leads."""
+        """Refuse a file of another grid, unit, start day, weights or packing, or of other leads."""
         file, path = self._dataset(day), self._path(day)
+        made, first = self._provenance(path).get("weights_sha256"), self.facts()["weights_sha256"]
+        if made != first:
+            _refuse(path, f"a forecast by the weights {first}, as the others", f"one by {made}")
+        packing = set(file["pm2p5"].ncattrs()) & {"scale_factor", "_FillValue", "add_offset"}
+        if packing != {"scale_factor", "_FillValue"}:
+            _refuse(path, "pm2p5 packed by scale_factor with a _FillValue", ", ".join(sorted(packing)) or "neither")
         units = getattr(file["pm2p5"], "units", "none")
         if units != UNITS:
             _refuse(path, f"PM2.5 in {UNITS}", units)

@@ -9,17 +9,20 @@ from datetime import date, timedelta
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
 from cranpm.errors import CranpmError
 from cranpm.fields import Quality
 from cranpm.store import Archive
-from cranpm.verify.day import Record, Setting, measure
+from cranpm.verify.day import Record, Setting, measure, places
 from cranpm.verify.methods import Method, Product
 
 RECORDS = "days"
 IDENTITY = "identity"
+FORMAT = 1
+"""Of records: to be raised when what they hold changes."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,8 @@ class Plan:
     def identity(self, day: date) -> str:
         """Changes with anything that a record depends on."""
         made = {method.name: method.identity(day) for method in self.methods}
-        return json.dumps([self.archive.snapshot, self.leads, self.similarity, made])
+        known = (FORMAT, places(self.archive.domain.fine), self.archive.snapshot, self.leads, self.similarity)
+        return json.dumps([*known, made])
 
     def lacks(self, day: date) -> str | None:
         """Why a day cannot be verified, or None."""
@@ -90,9 +94,12 @@ def verify(
 
 
 def _each(plan: Plan, days: Sequence[date], folder: Path, jobs: int) -> Iterable[None]:
-    if jobs == 1 or len(days) < 2:
+    if not days:
+        return
+    if jobs == 1 or len(days) == 1:
         _begin(plan, folder)
         yield from map(_one, days)
+        _shared.clear()
         return
     with ProcessPoolExecutor(jobs, get_context("forkserver"), _begin, (plan, folder)) as pool:
         yield from pool.map(_one, days)
@@ -123,8 +130,11 @@ def _done(folder: Path, day: date, identity: str) -> bool:
     path = folder / RECORDS / f"{day}.npz"
     if not path.is_file():
         return False
-    with np.load(path) as stored:
-        return str(stored[IDENTITY]) == identity
+    try:
+        with np.load(path) as stored:
+            return str(stored[IDENTITY]) == identity
+    except (OSError, ValueError, KeyError, BadZipFile):
+        return False  # damaged: made again
 
 
 def load_records(folder: Path | str, days: Sequence[date]) -> list[Record]:

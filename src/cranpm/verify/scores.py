@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ from cranpm.verify.run import Plan, load_records, verify
 from cranpm.verify.stations import groups, roughness_m, seasons
 from cranpm.verify.structure import WAVELENGTHS_PX, pair_similarity
 from cranpm.verify.tally import EDGES_UGM3, THRESHOLDS_UGM3, Tally, mean_square
+
+UNKNOWN = "unknown"
+"""Said of weights whose loss saw stations, but nobody knows which."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +72,11 @@ class Scores:
         """From (day, [method, reference], bin, moment)."""
 
         def percent(totals: Array) -> Array:
-            rmse = np.sqrt(mean_square(totals.sum(axis=-2)))
-            return 100 * (
-                np.divide(rmse[..., 0], rmse[..., 1], out=np.ones(rmse.shape[:-1]), where=rmse[..., 1] > 0) - 1
-            )
+            own, other = np.moveaxis(np.sqrt(mean_square(totals.sum(axis=-2))), -1, 0)
+            return 100 * (np.divide(own, other, out=np.full(own.shape, np.nan), where=other > 0) - 1)
 
+        if np.array_equal(moments[:, 0], moments[:, 1]):
+            return Interval(0.0, 0.0, 0.0)  # the same forecast, whatever is drawn
         return interval(moments, percent, self.draws)
 
     # Stations
@@ -88,12 +92,15 @@ class Scores:
         return np.stack([record.observed for record in self.records])
 
     @cached_property
-    def unseen(self) -> Array:
-        """Stations that no method's loss saw."""
+    def unseen(self) -> Array | None:
+        """Stations that no method's loss saw; None where that cannot be known: other stations, or other software."""
         seen = np.zeros(len(self.archive.stations), dtype=bool)
         for fact in self.facts.values():
-            if used := fact.get("stations_in_loss"):
-                seen |= ~held_out(len(seen), float(used["held_out"]), int(used["seed"]))
+            used = fact.get("stations_in_loss")
+            if used == UNKNOWN or (used and used["stations"] != len(seen)):
+                return None
+            if used:
+                seen |= ~held_out(len(seen), used["held_out"], int(used["seed"]))
         return ~seen
 
     @cached_property
@@ -110,9 +117,6 @@ class Scores:
         chosen = seasons(self.valid(lead))[season] if season else np.ones(len(self.days), dtype=bool)
         observed = np.where(common, self.observed[:, lead], np.nan)[chosen][:, members]
         return self.sampled[:, method, lead][chosen][:, members], observed
-
-    def station_tally(self, method: int, lead: int, group: str = "all", season: str | None = None) -> Tally:
-        return Tally.of(*self.pairs(method, lead, group, season))
 
     def station_change(self, method: int, reference: int, lead: int, group: str = "all") -> Interval:
         """As `rmse_change`, at stations."""
@@ -149,6 +153,7 @@ class Scores:
             "stations": {name: int(members.sum()) for name, members in self.groups.items()},
             "wavelengths_px": list(WAVELENGTHS_PX),
             "bins_ugm3": list(EDGES_UGM3),
+            "rmse_change_percent": self._changes(),
             "methods": {
                 name: {
                     **self.facts[name],
@@ -158,6 +163,18 @@ class Scores:
                 for index, name in enumerate(self.names)
             },
         }
+
+    def _changes(self) -> list[dict[str, Any]]:
+        """Of every method against every other, with the interval."""
+        found = []
+        for one, other in permutations(range(len(self.names)), 2):
+            for lead, ahead in enumerate(self.leads):
+                kinds = {name: self.rmse_change(one, other, lead, scale) for scale, name in enumerate(SCALES)}
+                for name, change in (*kinds.items(), ("stations", self.station_change(one, other, lead))):
+                    bounds = [number(change.low), number(change.high)]
+                    row = {"method": self.names[one], "against": self.names[other], "lead": ahead, "at": name}
+                    found.append({**row, "value": number(change.value), "interval": bounds})
+        return found
 
     def _of(self, method: int, lead: int) -> dict[str, Any]:
         total = self.tally.sum()[method, lead]

@@ -17,7 +17,10 @@ SEASONS = {"winter": (12, 1, 2), "spring": (3, 4, 5), "summer": (6, 7, 8), "autu
 
 
 def sample(values: Array, row: Array, col: Array) -> Array:
-    """Bilinear values at fractional pixels; missing neighbours leave their weight to the others, NaN where all miss."""
+    """Bilinear values at fractional pixels; missing neighbours leave their weight to the others.
+
+    NaN where all are missing and beyond the edges of the pixels.
+    """
     top = np.clip(np.floor(row).astype(int), 0, values.shape[0] - 2)
     left = np.clip(np.floor(col).astype(int), 0, values.shape[1] - 2)
     down, right = np.clip(row - top, 0, 1), np.clip(col - left, 0, 1)
@@ -28,7 +31,9 @@ def sample(values: Array, row: Array, col: Array) -> Array:
             share = share_i * share_j * np.isfinite(value)
             total += share * np.nan_to_num(value)
             weight += share
-    return np.divide(total, weight, out=np.full(len(row), np.nan), where=weight > 1e-6)
+    rows, cols = values.shape
+    inside = (row >= -0.5) & (row <= rows - 0.5) & (col >= -0.5) & (col <= cols - 0.5)
+    return np.divide(total, weight, out=np.full(len(row), np.nan), where=inside & (weight > 1e-6))
 
 
 def roughness_m(archive: Archive) -> Array:
@@ -51,15 +56,15 @@ def _spread_around(elevation: Array, land: Array, grid: Grid, row: float, col: f
     return float(elevation[window][near].std()) if near.any() else float("nan")
 
 
-def groups(stations: Stations, roughness: Array, unseen: Array) -> dict[str, Array]:
-    """Which stations belong to each group; `unseen` are those that the loss never saw."""
+def groups(stations: Stations, roughness: Array, unseen: Array | None) -> dict[str, Array]:
+    """Which stations belong to each group; `unseen` are those that the loss never saw, None if nobody knows."""
     found: dict[str, Array] = {
         "all": np.ones(len(stations), dtype=bool),
         "flat": roughness < FLAT_M,
         "complex": roughness >= FLAT_M,
-        "held out": unseen,
-        "in the loss": ~unseen,
     }
+    if unseen is not None:
+        found |= {"held out": unseen, "in the loss": ~unseen}
     for title, values in (("type", stations.kind), ("area", stations.area), ("country", stations.country)):
         found |= {f"{title}: {value}": values == value for value in sorted(set(values.tolist()))}
     bounds = [-np.inf, *ALTITUDES_M, np.inf]

@@ -22,14 +22,16 @@ WAVELENGTHS_PX = (2, 4, 8, 16, 32, 64, 128)
 """Shortest wavelength of each band; the last reaches to the side of a square."""
 
 
-def similarity_sums(forecast: Array, truth: Array, rows: slice = slice(None)) -> Array:
-    """(sum, count) of the local similarity (Wang et al. 2004) at pixels whose window has no missing value.
+def similarity_sums(forecast: Array, truth: Array, rows: slice = slice(None), row_weight: Array | None = None) -> Array:
+    """(sum, weight) of the local similarity (Wang et al. 2004) at pixels whose window has no missing value.
 
     `rows` are those to count; the others only serve as their surroundings.
     """
     first, last, _ = rows.indices(truth.shape[0])
+    weight = np.ones(len(truth)) if row_weight is None else np.asarray(row_weight, np.float64)
     out = np.zeros(2)
-    _similarity(np.asarray(forecast), np.asarray(truth), max(first, HALO), min(last, truth.shape[0] - HALO), out)
+    inner = max(first, HALO), min(last, truth.shape[0] - HALO)
+    _similarity(np.asarray(forecast), np.asarray(truth), weight, *inner, out)
     return out
 
 
@@ -48,7 +50,9 @@ def pair_similarity(forecast: Array, truth: Array) -> float:
 
 
 @numba.njit(cache=True, nogil=True)
-def _similarity(forecast: Array, truth: Array, first: int, last: int, out: Array) -> None:  # pragma: no cover
+def _similarity(
+    forecast: Array, truth: Array, weight: Array, first: int, last: int, out: Array
+) -> None:  # pragma: no cover
     """Sums over seven rows for every column, then over seven columns; nothing is carried from row to row."""
     cols, n = truth.shape[1], WINDOW * WINDOW
     column = np.zeros((6, cols))
@@ -85,8 +89,8 @@ def _similarity(forecast: Array, truth: Array, first: int, last: int, out: Array
             level = (2 * mean_f * mean_t + C1) / (mean_f * mean_f + mean_t * mean_t + C1)
             total += level * (2 * product + C2) / (squared + C2)
             count += 1
-        out[0] += total
-        out[1] += count
+        out[0] += weight[row] * total
+        out[1] += weight[row] * count
 
 
 def squares(land: Array) -> list[tuple[int, int]]:

@@ -3,6 +3,7 @@
 import csv
 import io
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -20,7 +21,8 @@ from cranpm.verify.structure import RANGE_UGM3, WAVELENGTHS_PX, WINDOW
 from cranpm.verify.tally import EDGES_UGM3, THRESHOLDS_UGM3
 
 TERRAIN = ("all", "flat", "complex")
-SURE = "\\* the 95 % interval (in brackets; paired bootstrap over days in blocks of a week) leaves out 0."
+CAMS_NOTE = "CAMS: its analysis of the start day for all leads; the archive has no CAMS forecasts."
+SURE = "* the 95 % interval (in brackets; paired bootstrap over days in blocks of a week) leaves out 0."
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Table:
     def markdown(self) -> str:
         lines = [f"### {self.title}", "", _line(self.header), _line(["---"] + ["---:"] * (len(self.header) - 1))]
         lines += [_line(row) for row in self.rows]
-        return "\n".join([*lines, "", *(f"{note}  " for note in self.notes)]).rstrip() + "\n"
+        return "\n".join([*lines, "", *(f"{note}  " for note in self.notes)]).replace("*", "\\*").rstrip() + "\n"
 
     def csv(self) -> str:
         text = io.StringIO()
@@ -58,7 +60,7 @@ def all_tables(scores: Scores, reference: str, with_paper: bool = False) -> list
     """Every table, in the order in which a reader asks."""
     return [
         *(table_1(scores, scale, reference, with_paper) for scale in range(len(SCALES))),
-        table_2(scores, with_paper),
+        table_2(scores, reference, with_paper),
         differences(scores),
         station_groups(scores),
         by_region(scores),
@@ -74,7 +76,7 @@ def table_1(scores: Scores, scale: int, reference: str, with_paper: bool) -> Tab
     tally, against = scores.tally.sum(), scores.names.index(reference)
     header, rows = ["method", "made at", "parameters"], []
     for lead in scores.leads:
-        header += [f"T+{lead} RMSE", "MAE", "SSIM", f"change against {reference}"]
+        header += [f"T+{lead} {figure}" for figure in ("RMSE", "MAE", "SSIM", f"change against {reference}")]
         header += [f"T+{lead} RMSE in the paper"] if with_paper else []
     for index, name in enumerate(scores.names):
         fact = scores.facts[name]
@@ -88,8 +90,9 @@ def table_1(scores: Scores, scale: int, reference: str, with_paper: bool) -> Tab
                 percent(change),
             ]
             if with_paper:
-                theirs = paper()[SCALES[scale]].get(fact["kind"])
-                cells.append(f"{theirs[scores.leads[lead] - 1][0]:.2f}" if theirs else "")
+                theirs = _in_paper(paper()[SCALES[scale]], fact)
+                known = theirs and scores.leads[lead] <= len(theirs)
+                cells.append(f"{theirs[scores.leads[lead] - 1][0]:.2f}" if theirs and known else "")
         rows.append(tuple(cells))
     return Table(
         f"table1-{SCALES[scale].replace(' ', '')}",
@@ -97,29 +100,39 @@ def table_1(scores: Scores, scale: int, reference: str, with_paper: bool) -> Tab
         tuple(header),
         rows,
         (
-            "Weighted by area. At 25 km, means over the land of each cell; methods made at 25 km were refined "
+            "All weighted by area. At 25 km, means over the land of each cell; methods made at 25 km were refined "
             "bilinearly for 1 km.",
             f"SSIM in windows of {WINDOW} x {WINDOW}, data range {RANGE_UGM3:g} ug m-3.",
             SURE,
+            *([CAMS_NOTE] * any(fact["kind"] == "cams" for fact in scores.facts.values())),
             *(["Numbers in the paper are of real Europe in 2022: other data, shown for comparison."] * with_paper),
         ),
     )
 
 
-def table_2(scores: Scores, with_paper: bool) -> Table:
-    """Laid out as the paper's table 2: stations at the first lead, by terrain."""
-    terrain = [group for group in TERRAIN if group in scores.groups]
+def table_2(scores: Scores, reference: str, with_paper: bool) -> Table:
+    """Laid out as the paper's table 2: stations at the first lead, by terrain; those of no loss apart."""
+    split = ("held out",) if "in the loss" in scores.groups else ()
+    terrain = [group for group in (*TERRAIN, *split) if group in scores.groups]
+    against = scores.names.index(reference)
     header, rows = ["method"], []
     for group in terrain:
-        header += [f"{group} (N = {int(scores.groups[group].sum())}) RMSE", "MAE", "SSIM of pairs", "bias"]
+        title = f"{group} (N = {int(scores.groups[group].sum())})"
+        changed = f"change against {reference}"
+        header += [f"{title} {figure}" for figure in ("RMSE", "MAE", "SSIM of pairs", "bias", changed)]
         header += [f"{group} RMSE in the paper"] if with_paper else []
     for index, name in enumerate(scores.names):
         cells = [name]
         for group in terrain:
             found = scores.station_figures(index, 0, group)
-            cells += [*_plain([found["rmse"], found["mae"], found["pair_ssim"]]), _signed(found["bias"])]
+            change = scores.station_change(index, against, 0, group) if index != against else None
+            cells += [
+                *_plain([found["rmse"], found["mae"], found["pair_ssim"]]),
+                _signed(found["bias"]),
+                percent(change),
+            ]
             if with_paper:
-                theirs = paper()["stations"][group].get(scores.facts[name]["kind"])
+                theirs = _in_paper(paper()["stations"].get(group, {}), scores.facts[name])
                 cells.append(f"{theirs[0]:.2f}" if theirs else "")
         rows.append(tuple(cells))
     return Table(
@@ -128,9 +141,9 @@ def table_2(scores: Scores, with_paper: bool) -> Table:
         tuple(header),
         rows,
         (
-            "Flat: elevation varies by less than 50 m (standard deviation within 25 km). "
-            f"{int(scores.unseen.sum())} of {len(scores.unseen)} stations were in no method's loss.",
+            f"Flat: elevation varies by less than 50 m (standard deviation within 25 km). {_unseen(scores)}",
             "SSIM of pairs: the formula over all matched pairs as one window.",
+            SURE,
         ),
     )
 
@@ -203,13 +216,13 @@ def exceedances(scores: Scores) -> Table:
                 cells += _plain([event.pod, event.far, event.csi, event.ets])
             same, near = index_agreement(here)
             rows.append((name, f"T+{ahead}", *cells, *_plain([same, near])))
-    header = [f"above {t:g}: {figure}" if figure == "POD" else figure for t in THRESHOLDS_UGM3 for figure in _EVENT]
+    header = [f"above {threshold:g}: {figure}" for threshold in THRESHOLDS_UGM3 for figure in _EVENT]
     return Table(
         "exceedances",
         "Exceedances of daily means (ug m-3) and categories of the European Air Quality Index at 1 km",
         ("method", "lead", *header, "same category", "at most one off"),
         rows,
-        ("The index is defined by hourly values; here its bands of 2017 are used on daily means.",),
+        ("Bands of the index as they were until 2024 (10, 20, 25, 50, 75 ug m-3), used on daily means.",),
     )
 
 
@@ -253,8 +266,23 @@ def percent(change: Interval | None) -> str:
     """A change with its interval; a star where it is certain."""
     if change is None or not np.isfinite(change.value):
         return ""
-    star = "\\*" if change.significant else ""
+    if not np.isfinite(change.low):
+        return f"{change.value:+.1f} % (too few days)"
+    star = "*" if change.significant else ""
     return f"{change.value:+.1f} %{star} [{change.low:+.1f}, {change.high:+.1f}]"
+
+
+def _in_paper(numbers: dict[str, Any], fact: Mapping[str, Any]) -> Any:
+    """The paper's numbers of a method, if it is what the paper had: its opponents worked at 25 km."""
+    if fact["kind"] in ("cran-pm", "released"):
+        return numbers.get("cran-pm")
+    return numbers.get(fact["kind"]) if fact.get("resolution") == "25 km" else None
+
+
+def _unseen(scores: Scores) -> str:
+    if scores.unseen is None:
+        return "Which stations the losses saw is not known."
+    return f"{int(scores.unseen.sum())} of {len(scores.unseen)} stations were in no method's loss."
 
 
 def _plain(values: Any) -> list[str]:

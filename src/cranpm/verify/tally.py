@@ -14,7 +14,7 @@ BINS = len(EDGES_UGM3) + 1
 THRESHOLDS_UGM3 = (15.0, 25.0, 50.0)
 """Daily means that agencies report on: WHO's guideline of 2021, and the EU's limit from 2030 and twice that."""
 INDEX_EDGES_UGM3 = (10.0, 20.0, 25.0, 50.0, 75.0)
-"""Bands of the European Air Quality Index of 2017 for PM2.5, here used on daily means."""
+"""Bands of the European Air Quality Index for PM2.5 in its six classes until 2024, here used on daily means."""
 MOMENTS = 7
 """Weight, forecast, truth, forecast squared, truth squared, their product, absolute error."""
 
@@ -36,6 +36,8 @@ class Tally:
     def of(cls, forecast: Array, truth: Array, weight: Array | float = 1.0) -> "Tally":
         """Of two fields of the same shape; where one of them is missing, nothing counts."""
         fields = [np.atleast_2d(np.asarray(field)) for field in (forecast, truth)]
+        if fields[0].shape != fields[1].shape:
+            raise ValueError(f"a forecast of {fields[0].shape} pixels against a truth of {fields[1].shape}")
         spread = np.broadcast_to(np.asarray(weight, np.float64), fields[0].shape)
         tally = cls.zero()
         _count(fields[0], fields[1], spread, np.array(EDGES_UGM3), tally.moments, tally.joint)
@@ -128,7 +130,7 @@ def _ratio(top: Array, bottom: Array) -> Array:
 def _count(
     forecast: Array, truth: Array, weight: Array, edges: Array, moments: Array, joint: Array
 ) -> None:  # pragma: no cover
-    """Row by row, so that a field cut between rows gives the same sums as the whole."""
+    """Row by row, so that cutting a field between rows changes no more than the order in which rows are added."""
     rows, cols = truth.shape
     bins = len(edges) + 1
     for row in range(rows):

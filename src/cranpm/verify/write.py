@@ -18,6 +18,6 @@ def write(scores: Scores, tables: Sequence[Table], folder: Path) -> None:
         (folder / f"{table.name}.csv").write_text(table.csv())
     series = scores.series()
     with (folder / "series.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(series[0]))
+        writer = csv.DictWriter(file, list(series[0]) if series else ["place"])
         writer.writeheader()
         writer.writerows(series)

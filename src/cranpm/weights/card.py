@@ -66,8 +66,11 @@ class Card(BaseModel):
     """What it was trained on: archive, its snapshot, days. None: not trained here."""
     source: str | None = None
     """What filled that archive: `simulation`, or the name of a provider."""
-    stations_in_loss: dict[str, float] | None = None
-    """Share `held_out` and `seed` that chose the stations which the loss did not see; None: it saw none at all."""
+    stations_in_loss: dict[str, float] | Literal["unknown"] | None = None
+    """How many `stations` there were, and the share `held_out` and `seed` that chose those which the loss did not see.
+
+    None: it saw none at all.
+    """
     changes: dict[int, tuple[float, float]] = Field(default_factory=dict)
     """By lead, the later mean of the domain over the earlier: the lowest and the highest of the training days."""
     licence: str = LICENCE

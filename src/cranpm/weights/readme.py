@@ -14,10 +14,10 @@ def readme(card: Card, network: AnyNetwork) -> str:
     return f"""---
 license: {card.licence}
 library_name: cranpm
-tags: [air-quality, pm2.5, weather, vision-transformer]
+tags: [air-quality, pm2.5, weather]
 ---
 
-# PM2.5 forecasts at 1 km: {card.network.kind}, {size(network) / 1e6:.3g} M parameters
+# PM2.5 forecasts made at {network.settings.resolution}: {card.network.kind}, {size(network) / 1e6:.3g} M parameters
 
 {card.about or "No note was written about these weights."}
 
