@@ -7,13 +7,13 @@ days=2026-01-02..2026-12-28 every=4
 mkdir -p "$folder"
 "$cranpm" simulate --domain alps --days 2019-01-01..2026-12-31 "$archive"
 
-learned="cran-pm convlstm simvp earthformer climax topoflow simvp-on-1km"
+learned="cran-pm simvp simvp-on-1km convlstm topoflow climax earthformer"
 for name in $learned; do
     run=$folder/runs/$name
     case $name in
         cran-pm) options="" ;;
         simvp-on-1km) options="--model simvp --set opponent.start=fine" ;;
-        climax | topoflow) options="--model $name --set opponent.patch=2" ;; # as CRAN-PM's coarse tokens
+        topoflow) options="--model $name --set opponent.patch=2" ;; # as CRAN-PM's coarse tokens
         *) options="--model $name" ;;
     esac
     if [ ! -f "$run/test.json" ]; then

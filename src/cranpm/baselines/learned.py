@@ -4,7 +4,7 @@ Each reads what CRAN-PM reads, PM2.5 as means over coarse cells, and gives a cha
 What they forecast at 1 km is that field, refined bilinearly.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, get_args
 
@@ -24,7 +24,7 @@ from cranpm.days import LEADS
 from cranpm.errors import CranpmError
 from cranpm.grid import COARSE_STEP, FINE_STEP
 from cranpm.model.context import check_channels, check_finite, check_tiles, lead_index
-from cranpm.model.places import sample, token_centres
+from cranpm.model.places import token_centres
 from cranpm.scale import Scales
 
 OpponentName = Literal["convlstm", "simvp", "earthformer", "climax", "topoflow"]
@@ -46,7 +46,7 @@ SIZES: Mapping[str, Mapping[OpponentName, BodySettings]] = {
     "small": {
         "convlstm": BodySettings(patch=2, width=48, depth=2),
         "simvp": BodySettings(patch=2, width=32, depth=3),
-        "earthformer": BodySettings(patch=2, width=64, depth=1, heads=4),
+        "earthformer": BodySettings(patch=2, width=48, depth=1, heads=4),
         "climax": BodySettings(patch=4, width=96, depth=3, heads=4),
         "topoflow": BodySettings(patch=4, width=96, depth=3, heads=4, window=7),
     },
@@ -118,6 +118,35 @@ class CoarseForecast:
     @property
     def days(self) -> int:
         return self.corner.shape[0]
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """Bilinear values of coarse fields at the pixels of tiles: two matrix products, since both are grids."""
+
+    down: Float[Tensor, "tiles rows h"]
+    right: Float[Tensor, "tiles cols w"]
+
+    @classmethod
+    def of(
+        cls,
+        corner: Float[Tensor, "tiles 2"],
+        shape: Sequence[int],
+        position: Float[Tensor, "tiles 2"],
+        tile: tuple[int, int],
+    ) -> "Refinement":
+        """From the grid with its north-west `corner` to tiles at `position`; beyond its centres the nearest value."""
+        away = torch.stack([corner[:, 0] - position[:, 0], position[:, 1] - corner[:, 1]])
+
+        def weights(start: Tensor, pixels: int, cells: int) -> Tensor:
+            steps = torch.arange(pixels, device=start.device)
+            place = ((start[:, None] + (steps + 0.5) * FINE_STEP) / COARSE_STEP - 0.5).clamp(0, cells - 1)
+            return torch.relu(1 - (place[:, :, None] - torch.arange(cells, device=start.device)).abs())
+
+        return cls(*(weights(*part) for part in zip(away, tile, shape, strict=True)))
+
+    def __call__(self, field: Float[Tensor, "tiles ch h w"]) -> Float[Tensor, "tiles ch rows cols"]:
+        return self.down[:, None] @ field @ self.right[:, None].transpose(2, 3)
 
 
 def unblurred(field: Float[Tensor, "b ch h w"], known: Tensor) -> Float[Tensor, "b ch h w"]:
@@ -196,27 +225,22 @@ class Opponent(nn.Module):
         """PM2.5 (ug m-3) `lead` days ahead, NaN where today's is missing; arguments as in CRAN-PM."""
         check_tiles(context.days, fine.shape[0])
         rows, cols = fine.shape[2:]
-        places = token_centres(position, rows, cols, FINE_STEP)
-
-        def refined(field: Tensor) -> Tensor:
-            return sample(field, context.corner, COARSE_STEP, places)
-
-        index = lead_index(lead, self.settings.leads)
-        every = refined(context.change.flatten(1, 2)).unflatten(2, context.change.shape[1:3])  # tiles n leads out
-        change = every[torch.arange(len(index), device=index.device), :, index].unflatten(1, (rows, cols))
+        day = torch.arange(context.days, device=lead.device).repeat_interleave(fine.shape[0] // context.days)
+        refined = Refinement.of(context.corner[day], context.today.shape[2:], position, (rows, cols))
+        shift, *share = refined(context.change[day, lead_index(lead, self.settings.leads)]).unbind(1)
         missing = torch.where(fine[:, 0].isnan(), torch.nan, 0.0)
         if self.settings.start == "fine":
             begin = fine[:, 0]
         elif self.settings.start == "mean":
             begin = torch.full_like(missing, self.scales.pm25_mean)
         else:  # cells without PM2.5 leave their weight to their neighbours
-            whole = context.today.isfinite()
-            total, weight = refined(torch.nan_to_num(context.today)), refined(whole.float())
-            begin = torch.where(weight > 0, total / weight, torch.nan).squeeze(2).unflatten(1, (rows, cols))
-        total = change[..., 0]
-        if self.settings.smooth_change:
-            total = total + change[..., 1] * torch.nan_to_num((begin - self.scales.pm25_mean) / self.scales.pm25_spread)
-        return begin + missing + total * self.scales.pm25_spread
+            known = context.today[day].isfinite()
+            total, weight = refined(torch.nan_to_num(context.today[day])), refined(known.float())
+            begin = torch.where(weight > 0, total / weight, torch.nan).squeeze(1)
+        change = shift
+        for part in share:  # one, or none
+            change = change + part * torch.nan_to_num((begin - self.scales.pm25_mean) / self.scales.pm25_spread)
+        return begin + missing + change * self.scales.pm25_spread
 
     def forward(
         self,

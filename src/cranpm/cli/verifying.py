@@ -104,9 +104,13 @@ def _simple(
 
 
 def _shown(table: "Table") -> Shown:
-    shown = Shown(title=table.title, caption="\n".join(table.notes), caption_justify="left")
-    for number, column in enumerate(table.header):
-        shown.add_column(column, justify="right" if number else "left")
+    """RMSE and its change alone, without intervals: what fits a terminal. The files have everything."""
+    shown = Shown(title=table.title, caption="* certain at 95 %; intervals and all other figures are in the files")
+    rmse, change = ([i for i, name in enumerate(table.header) if what in name] for what in (" RMSE", "change against"))
+    pairs = list(zip([i for i in rmse if table.header[i].endswith("RMSE")], change, strict=True))
+    shown.add_column(table.header[0])
+    for first, _ in pairs:
+        shown.add_column(table.header[first], justify="right")
     for row in table.rows:
-        shown.add_row(*row)
+        shown.add_row(row[0], *(f"{row[first]}  {row[second].split(' [')[0]:>9}" for first, second in pairs))
     return shown
