@@ -31,7 +31,8 @@ def test_simulate_info_map_and_forecast_in_a_row(tmp_path):
     drawn = shell("map", path, "--day", "2022-01-01", "--out", tmp_path / "m.png")
     assert drawn.returncode == 0
     assert (tmp_path / "m.png").exists()
-    forecast = shell("forecast", "--archive", path, "--day", "2021-12-31", "--leads", "1,2", "--out", tmp_path / "f")
+    made = ("--day", "2021-12-31", "--leads", "1,2", "--weights", "persistence", "--out", tmp_path / "f")
+    forecast = shell("forecast", "--archive", path, *made)
     assert "T+1" in forecast.stdout
     assert "no truth" in forecast.stdout
     assert len(list((tmp_path / "f" / "2021-12-31").glob("*.png"))) == 2
@@ -121,8 +122,11 @@ def test_report_without_an_archive(monkeypatch, capsys):
 def test_commands_in_this_process(archive_path, tmp_path, monkeypatch, capsys):
     assert run_main(monkeypatch, "info", archive_path) == 0
     assert run_main(monkeypatch, "map", archive_path, "--field", "elevation", "--out", tmp_path / "e.png") == 0
-    assert run_main(monkeypatch, "forecast", "--archive", archive_path, "--day", "2020-02-28", "--out", tmp_path) == 0
+    forecast = ("forecast", "--archive", archive_path, "--day", "2020-02-28", "--out", tmp_path)
+    assert run_main(monkeypatch, *forecast, "--weights", "persistence") == 0
     assert "T+3" in capsys.readouterr().out
+    assert run_main(monkeypatch, *forecast) == 1
+    assert "the weights were trained on europe" in capsys.readouterr().err
     assert run_main(monkeypatch, "map", archive_path, "--day", "2031-01-01", "--out", tmp_path / "x.png") == 1
     assert "2031-01-01 in" in capsys.readouterr().err
 
