@@ -11,7 +11,7 @@ from typing import Annotated, Literal, get_args
 import torch
 from jaxtyping import Float, Int
 from pydantic import BaseModel, ConfigDict, Field
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from cranpm.baselines.body import FRAMES, Body, BodySettings
@@ -23,7 +23,7 @@ from cranpm.baselines.topoflow import TopoFlow
 from cranpm.days import LEADS
 from cranpm.errors import CranpmError
 from cranpm.grid import COARSE_STEP, FINE_STEP
-from cranpm.model.context import check_channels, check_finite, check_tiles, lead_index
+from cranpm.model.context import TwoSteps, check_channels, check_finite, check_tiles, lead_index
 from cranpm.model.places import token_centres
 from cranpm.scale import Scales
 
@@ -173,7 +173,7 @@ def unblurred(field: Float[Tensor, "b ch h w"], known: Tensor) -> Float[Tensor, 
     return torch.where(mask > 0, sharp, torch.nan)
 
 
-class Opponent(nn.Module):
+class Opponent(TwoSteps):
     """A body between the physical units of `Inputs` and of forecasts."""
 
     coarse_mean: Tensor
@@ -241,16 +241,3 @@ class Opponent(nn.Module):
         for part in share:  # one, or none
             change = change + part * torch.nan_to_num((begin - self.scales.pm25_mean) / self.scales.pm25_spread)
         return begin + missing + change * self.scales.pm25_spread
-
-    def forward(
-        self,
-        coarse: Float[Tensor, "days ch ch_h ch_w"],
-        wind: Float[Tensor, "days 2 ch_h ch_w"],
-        elevation: Float[Tensor, "days ch_h ch_w"],
-        corner: Float[Tensor, "days 2"],
-        fine: Float[Tensor, "tiles 5 h w"],
-        position: Float[Tensor, "tiles 2"],
-        lead: Int[Tensor, " tiles"],
-    ) -> Float[Tensor, "tiles h w"]:
-        """Both steps at once, for training."""
-        return self.forecast_tile(self.encode_day(coarse, wind, elevation, corner), fine, position, lead)

@@ -1,11 +1,13 @@
 """What is shared by every tile and lead of a day, and the refusals that all networks have in common."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from cranpm.errors import CranpmError
 
@@ -29,6 +31,31 @@ class DayContext:
     @property
     def days(self) -> int:
         return self.corner.shape[0]
+
+
+class TwoSteps(nn.Module, ABC):
+    """A network that encodes a day once and then forecasts its tiles; training takes both steps at once."""
+
+    @abstractmethod
+    def encode_day(self, coarse: Tensor, wind: Tensor, elevation: Tensor, corner: Tensor) -> Any:
+        """What serves every tile and lead of the days."""
+
+    @abstractmethod
+    def forecast_tile(self, context: Any, fine: Tensor, position: Tensor, lead: Tensor) -> Tensor:
+        """PM2.5 (ug m-3) of tiles, ordered by day, equally many a day."""
+
+    def forward(
+        self,
+        coarse: Float[Tensor, "days ch ch_h ch_w"],
+        wind: Float[Tensor, "days 2 ch_h ch_w"],
+        elevation: Float[Tensor, "days ch_h ch_w"],
+        corner: Float[Tensor, "days 2"],
+        fine: Float[Tensor, "tiles 5 h w"],
+        position: Float[Tensor, "tiles 2"],
+        lead: Int[Tensor, " tiles"],
+    ) -> Float[Tensor, "tiles h w"]:
+        """Both steps at once, for training."""
+        return self.forecast_tile(self.encode_day(coarse, wind, elevation, corner), fine, position, lead)
 
 
 def check_channels(wanted: int, found: int) -> None:

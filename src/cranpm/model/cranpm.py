@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from cranpm.model.bridge import FUSIONS, meet
-from cranpm.model.context import DayContext, check_channels, check_finite, check_tiles, lead_index
+from cranpm.model.context import DayContext, TwoSteps, check_channels, check_finite, check_tiles, lead_index
 from cranpm.model.decoder import Decoder, SmoothChange
 from cranpm.model.encoder import Encoder
 from cranpm.model.settings import NetworkSettings
@@ -21,7 +21,7 @@ FINE_SCALE = (1000.0, 90.0, 180.0)
 """Divisors of elevation (m), latitude and longitude (degrees)."""
 
 
-class CranPM(nn.Module):
+class CranPM(TwoSteps):
     """The network of the paper; every ablation is a switch of its settings."""
 
     coarse_mean: Tensor
@@ -95,19 +95,6 @@ class CranPM(nn.Module):
             change = change + shift + share * excess
         start = today if self.settings.delta else torch.where(today.isnan(), torch.nan, self.scales.pm25_mean)
         return start + change * self.scales.pm25_spread
-
-    def forward(
-        self,
-        coarse: Float[Tensor, "days ch ch_h ch_w"],
-        wind: Float[Tensor, "days 2 ch_h ch_w"],
-        elevation: Float[Tensor, "days ch_h ch_w"],
-        corner: Float[Tensor, "days 2"],
-        fine: Float[Tensor, "tiles 5 h w"],
-        position: Float[Tensor, "tiles 2"],
-        lead: Int[Tensor, " tiles"],
-    ) -> Float[Tensor, "tiles h w"]:
-        """Both steps at once, for training."""
-        return self.forecast_tile(self.encode_day(coarse, wind, elevation, corner), fine, position, lead)
 
     def _fuse(self, tokens: Tensor, context: DayContext, position: Tensor) -> Tensor:
         rows, cols = tokens.shape[1:3]
