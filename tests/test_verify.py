@@ -156,6 +156,9 @@ def test_pixels_that_one_method_lacks_count_for_none(archive, tmp_path):
         def identity(self, day):
             return "holed"
 
+        def check(self, day, leads):
+            assert leads == (1,)
+
         def strip(self, day, lead, rows):
             field = archive.pm25(day).copy()
             field[:, :300] = np.nan
@@ -307,7 +310,9 @@ def test_the_command_writes_scores_and_tables(archive, products, tmp_path, monke
     assert "2 start days" in printed
     found = json.loads((tmp_path / "v" / "scores.json").read_text())
     assert list(found["methods"]) == ["persistence", "cams", "mine"]
-    assert found["methods"]["mine"]["leads"]["T+1"]["fields"]["1 km"]["all"]["rmse"] > 0
+    first = found["methods"]["mine"]["leads"]["T+1"]
+    assert first["fields"]["1 km"]["all"]["rmse"] > 0
+    assert list(first["fairmode"]["target"]) == archive.stations.ids.tolist()
     text = (tmp_path / "v" / "tables.md").read_text()
     assert "12.35" in text  # CAMS in the paper
     assert (tmp_path / "v" / "table2.csv").is_file()

@@ -199,9 +199,7 @@ def parse_box(text: str, otherwise: str, example: str) -> tuple[float, float, fl
 
 def coarsen(values: Array, fine: Grid, coarse: Grid) -> Array:
     """Area-weighted mean of the valid fine pixels in each coarse cell; NaN where a cell has none."""
-    ratio, row_offset, col_offset = nesting(fine, coarse)
-    rows = (np.arange(fine.rows) + row_offset) // ratio
-    cols = (np.arange(fine.cols) + col_offset) // ratio
+    rows, cols = cells_of(fine, coarse)
     valid = np.isfinite(values)
     weight = np.broadcast_to(fine.row_area_km2[:, None], fine.shape) * valid
     total = block_sums(np.where(valid, values, 0) * weight, rows, cols, coarse.shape)
@@ -209,7 +207,13 @@ def coarsen(values: Array, fine: Grid, coarse: Grid) -> Array:
     return np.divide(total, weights, out=np.full(coarse.shape, np.nan), where=weights > 0)
 
 
-def nesting(fine: Grid, coarse: Grid) -> tuple[int, int, int]:
+def cells_of(fine: Grid, coarse: Grid) -> tuple[Array, Array]:
+    """Coarse row of every fine row, and coarse column of every fine column."""
+    ratio, row_offset, col_offset = _nesting(fine, coarse)
+    return (np.arange(fine.rows) + row_offset) // ratio, (np.arange(fine.cols) + col_offset) // ratio
+
+
+def _nesting(fine: Grid, coarse: Grid) -> tuple[int, int, int]:
     """Fine pixels per coarse cell side, and the fine grid's offset inside the coarse one in fine pixels."""
     ratio = coarse.step / fine.step
     row_offset, col_offset = (coarse.north - fine.north) / fine.step, (fine.west - coarse.west) / fine.step

@@ -18,12 +18,17 @@ def regions() -> dict[str, Box]:
     return {name: tuple(box) for name, box in boxes.items()}
 
 
+def inside(box: Box, grid: Grid) -> bool:
+    """Whether a box lies wholly on a grid."""
+    north, west, south, east = box
+    return north <= grid.north and west >= grid.west and south >= grid.south and east <= grid.east
+
+
 def parse_region(text: str, grid: Grid) -> Window:
     """The window of a grid that a region's name, or a box written as N,W,S,E, covers."""
     box = regions().get(text) or parse_box(text, f"a region ({', '.join(regions())})", '--region "Po Valley"')
     rows, cols = grid.slices(*box)
-    inside = box[0] <= grid.north and box[1] >= grid.west and box[2] >= grid.south and box[3] <= grid.east
-    if not inside or rows.stop == rows.start or cols.stop == cols.start:
+    if not inside(box, grid) or rows.stop == rows.start or cols.stop == cols.start:
         raise CranpmError(
             expected=f"a region inside N {grid.north:g}, W {grid.west:g}, S {grid.south:g}, E {grid.east:g}",
             found=text,

@@ -8,7 +8,7 @@ processes share a batch by days, and together see what one process would see.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import date, timedelta
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from cranpm.errors import CranpmError
 from cranpm.fields import held_out
 from cranpm.grid import Array
 from cranpm.inputs import Inputs, days_together
+from cranpm.networks import AnyNetworkSettings
 from cranpm.store import Archive, Window
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -46,19 +47,6 @@ class SampleSettings(BaseModel):
     seed: int = 0
     cache_gb: float = 2.0
     """Memory for days of PM2.5, packed; on domains that fit, the archive is read once."""
-
-
-class TiledSettings(Protocol):
-    """What samples need to know of a network."""
-
-    @property
-    def leads(self) -> tuple[int, ...]: ...
-
-    @property
-    def tile_shape(self) -> tuple[int, int]: ...
-
-    @property
-    def coarse_pm25(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -112,7 +100,7 @@ class Batches(Dataset[TileBatch]):
         self,
         archive: Archive,
         days: Sequence[date],
-        network: TiledSettings,
+        network: AnyNetworkSettings,
         settings: SampleSettings,
         rank: int = 0,
         processes: int = 1,

@@ -6,7 +6,7 @@ What they forecast at 1 km is that field, refined bilinearly.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 
 import torch
 from jaxtyping import Float, Int
@@ -24,6 +24,7 @@ from cranpm.days import LEADS
 from cranpm.errors import CranpmError
 from cranpm.grid import COARSE_STEP, FINE_STEP
 from cranpm.model.context import TwoSteps, check_channels, check_finite, check_tiles, lead_index
+from cranpm.model.cranpm import FINE_SCALE
 from cranpm.model.places import token_centres
 from cranpm.scale import Scales
 
@@ -52,13 +53,15 @@ SIZES: Mapping[str, Mapping[OpponentName, BodySettings]] = {
     },
 }
 """About as large as in the paper's table 1 (8.2, 4.9, 61, 57 and 61 M parameters), and for two cores."""
-DEGREES = torch.tensor([90.0, 180.0])
 
 
 class OpponentSettings(BaseModel):
     """A learned opponent: which, how large, and what its change is added to."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    coarse_pm25: ClassVar[bool] = True
+    """It reads PM2.5 at 25 km beside the coarse channels."""
 
     kind: OpponentName
     body: BodySettings
@@ -80,11 +83,6 @@ class OpponentSettings(BaseModel):
     @property
     def tile_shape(self) -> tuple[int, int]:
         return self.tile, self.tile
-
-    @property
-    def coarse_pm25(self) -> bool:
-        """Whether it reads PM2.5 at 25 km beside the coarse channels."""
-        return True
 
     @property
     def resolution(self) -> str:
@@ -176,18 +174,12 @@ def unblurred(field: Float[Tensor, "b ch h w"], known: Tensor) -> Float[Tensor, 
 class Opponent(TwoSteps):
     """A body between the physical units of `Inputs` and of forecasts."""
 
-    coarse_mean: Tensor
-    coarse_spread: Tensor
-
     def __init__(self, settings: OpponentSettings, scales: Scales):
-        super().__init__()
-        scales.check(settings.channels)
-        self.settings, self.scales = settings, scales
+        super().__init__(settings.channels, scales)
+        self.settings = settings
         channels = settings.channels + 5  # PM2.5; elevation, where there is PM2.5, latitude, longitude
         outputs = 2 if settings.smooth_change else 1
         self.body = BODIES[settings.kind](settings.body, channels, settings.shape, settings.leads, outputs)
-        for name, values in (("mean", scales.mean), ("spread", scales.spread)):
-            self.register_buffer(f"coarse_{name}", torch.tensor(values)[:, None, None], persistent=False)
 
     def encode_day(
         self,
@@ -204,8 +196,10 @@ class Opponent(TwoSteps):
         by_day = (fields.unflatten(1, (FRAMES, -1)) - self.coarse_mean) / self.coarse_spread
         known = torch.nan_to_num((pm25 - self.scales.pm25_mean) / self.scales.pm25_spread)[:, :, None]
         rows, cols = elevation.shape[1:]
-        places = token_centres(corner, rows, cols, COARSE_STEP).unflatten(1, (rows, cols)) / DEGREES.to(corner)
-        ground = torch.stack([elevation / 1000, pm25[:, 0].isfinite().float(), *places.unbind(3)], dim=1)
+        lat, lon = token_centres(corner, rows, cols, COARSE_STEP).unflatten(1, (rows, cols)).unbind(3)
+        metres, *degrees = FINE_SCALE
+        where = (elevation / metres, pm25[:, 0].isfinite().float(), lat / degrees[0], lon / degrees[1])
+        ground = torch.stack(where, dim=1)
         frames = torch.cat([by_day, known, ground[:, None].expand(-1, FRAMES, -1, -1, -1)], dim=2)
         change = self.body(frames.flip(1), wind, elevation)  # yesterday first
         whole = torch.ones_like(change[:, :1, 0])

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from cranpm.errors import CranpmError
+from cranpm.scale import Scales
 
 Memory = tuple[Tensor, ...]
 """What the bridge keeps of a day's tokens: in cross-attention, the keys and values of its layers."""
@@ -35,6 +36,16 @@ class DayContext:
 
 class TwoSteps(nn.Module, ABC):
     """A network that encodes a day once and then forecasts its tiles; training takes both steps at once."""
+
+    coarse_mean: Tensor
+    coarse_spread: Tensor
+
+    def __init__(self, channels: int, scales: Scales):
+        super().__init__()
+        scales.check(channels)
+        self.scales = scales
+        for name, values in (("mean", scales.mean), ("spread", scales.spread)):
+            self.register_buffer(f"coarse_{name}", torch.tensor(values)[:, None, None], persistent=False)
 
     @abstractmethod
     def encode_day(self, coarse: Tensor, wind: Tensor, elevation: Tensor, corner: Tensor) -> Any:

@@ -24,14 +24,11 @@ FINE_SCALE = (1000.0, 90.0, 180.0)
 class CranPM(TwoSteps):
     """The network of the paper; every ablation is a switch of its settings."""
 
-    coarse_mean: Tensor
-    coarse_spread: Tensor
     fine_scale: Tensor
 
     def __init__(self, settings: NetworkSettings, scales: Scales):
-        super().__init__()
-        scales.check(settings.channels)
-        self.settings, self.scales = settings, scales
+        super().__init__(settings.channels, scales)
+        self.settings = settings
         coarse, fine = settings.coarse, settings.fine
         if settings.fusion != "none":
             self.coarse = Encoder(coarse, settings.days * settings.channels, settings)
@@ -43,8 +40,6 @@ class CranPM(TwoSteps):
         if settings.smooth_change:
             self.smooth = SmoothChange(fine.width, fine.patch)
         self.decoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        for name, values in (("mean", scales.mean), ("spread", scales.spread)):
-            self.register_buffer(f"coarse_{name}", torch.tensor(values)[:, None, None], persistent=False)
         self.register_buffer("fine_scale", torch.tensor(FINE_SCALE)[:, None, None], persistent=False)
 
     def encode_day(

@@ -6,7 +6,7 @@ Reproduced as it is. Do not train it.
 """
 
 import math
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -49,6 +49,8 @@ class ReleasedSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    coarse_pm25: ClassVar[bool] = False
+    resolution: ClassVar[str] = "1 km"
     era5_channels: Positive = 70
     global_img_size: tuple[Positive, Positive] = (168, 280)
     global_patch_size: Positive = 8
@@ -105,14 +107,6 @@ class ReleasedSettings(BaseModel):
     @property
     def tile_shape(self) -> tuple[int, int]:
         return self.local_img_size
-
-    @property
-    def coarse_pm25(self) -> bool:
-        return False
-
-    @property
-    def resolution(self) -> str:
-        return "1 km"
 
     @property
     def leads(self) -> tuple[int, ...]:

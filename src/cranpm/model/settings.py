@@ -1,6 +1,6 @@
 """Sizes and switches of the network, validated. The defaults are the paper's."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -43,6 +43,11 @@ class BranchSettings(_Frozen):
 
 class NetworkSettings(_Frozen):
     """The whole network. The defaults are the paper's (96 M parameters)."""
+
+    coarse_pm25: ClassVar[bool] = False
+    """Whether it reads PM2.5 at 25 km beside the coarse channels."""
+    resolution: ClassVar[str] = "1 km"
+    """At which forecasts are made."""
 
     channels: Positive = 35
     """Coarse channels of one day; the network reads today's and yesterday's."""
@@ -97,16 +102,6 @@ class NetworkSettings(_Frozen):
     @property
     def tile_shape(self) -> tuple[int, int]:
         return self.fine.shape
-
-    @property
-    def coarse_pm25(self) -> bool:
-        """Whether it reads PM2.5 at 25 km beside the coarse channels."""
-        return False
-
-    @property
-    def resolution(self) -> str:
-        """At which forecasts are made."""
-        return "1 km"
 
     @property
     def days(self) -> int:

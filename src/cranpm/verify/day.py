@@ -6,8 +6,8 @@ from datetime import date, timedelta
 
 import numpy as np
 
-from cranpm.grid import Array, Grid, block_sums, nesting
-from cranpm.regions import regions
+from cranpm.grid import Array, Grid, block_sums, cells_of
+from cranpm.regions import inside, regions
 from cranpm.store import Archive, Window
 from cranpm.verify.methods import Method
 from cranpm.verify.stations import sample
@@ -53,9 +53,8 @@ class Setting:
     def __init__(self, archive: Archive):
         self.archive, self.grid = archive, archive.domain.fine
         self.coarse = archive.domain.coarse
-        self.land = archive.land()
         self.places = places(self.grid)
-        self.squares = squares(self.land)
+        self.squares = squares(archive.land())
         self.row, self.col = self.grid.row_col(archive.stations.lat, archive.stations.lon)
         self.windows, self.coarse_windows = (_windows(self.places, grid) for grid in (self.grid, self.coarse))
 
@@ -68,11 +67,7 @@ def _windows(names: Sequence[str], grid: Grid) -> list[Window]:
 
 def places(grid: Grid) -> list[str]:
     """The whole domain, and the regions that lie inside it."""
-    return ["all"] + [
-        name
-        for name, (north, west, south, east) in regions().items()
-        if north <= grid.north and west >= grid.west and south >= grid.south and east <= grid.east
-    ]
+    return ["all", *(name for name, box in regions().items() if inside(box, grid))]
 
 
 def measure(
@@ -157,7 +152,7 @@ class _Lead:
         self.joint[method, scale, place] += tally.joint
 
     def _add_coarse(self, grid: Grid, truth: Array, area: Array, forecasts: list[Array]) -> None:
-        rows, cols = cells(grid, self.setting.coarse)
+        rows, cols = cells_of(grid, self.setting.coarse)
         weight = area * np.isfinite(truth)
         for index, field in enumerate([*forecasts, truth]):
             weighted = np.where(weight > 0, field, 0) * weight
@@ -174,9 +169,3 @@ class _Lead:
             if self.compare:
                 weights = self.setting.coarse.row_area_km2
                 self.similarity[index, 1] += similarity_sums(forecast, means[-1], row_weight=weights)
-
-
-def cells(fine: Grid, coarse: Grid) -> tuple[Array, Array]:
-    """Coarse row of every fine row, and coarse column of every fine column."""
-    ratio, row_offset, col_offset = nesting(fine, coarse)
-    return (np.arange(fine.rows) + row_offset) // ratio, (np.arange(fine.cols) + col_offset) // ratio

@@ -30,6 +30,10 @@ class Method(Protocol):
         """Changes when the forecast of a day does; None where there is none."""
         ...
 
+    def check(self, day: date, leads: Sequence[int]) -> None:
+        """Refuse a forecast that does not fit the archive."""
+        ...
+
     def strip(self, day: date, lead: int, rows: slice) -> Array:
         """PM2.5 (ug m-3) in rows of the fine grid."""
         ...
@@ -47,6 +51,9 @@ class Simple:
 
     def identity(self, day: date) -> str | None:
         return self.baseline.identity
+
+    def check(self, day: date, leads: Sequence[int]) -> None:
+        """It is made from the archive: it fits."""
 
     def strip(self, day: date, lead: int, rows: slice) -> Array:
         cols = slice(0, self.baseline.archive.domain.fine.cols)

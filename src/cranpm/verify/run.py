@@ -17,7 +17,7 @@ from cranpm.errors import CranpmError
 from cranpm.fields import Quality
 from cranpm.store import Archive
 from cranpm.verify.day import Record, Setting, measure, places
-from cranpm.verify.methods import Method, Product
+from cranpm.verify.methods import Method
 
 RECORDS = "days"
 IDENTITY = "identity"
@@ -40,7 +40,7 @@ class Plan:
             raise CranpmError(
                 expected="methods with names of their own",
                 found=", ".join(names) or "none",
-                remedy="Name them: --forecasts ours=DIR theirs=DIR.",
+                remedy="Name them: --forecasts ours=DIR --forecasts theirs=DIR.",
             )
 
     def identity(self, day: date) -> str:
@@ -116,8 +116,7 @@ def _begin(plan: Plan, folder: Path) -> None:
 def _one(day: date) -> None:
     plan, folder = _shared["plan"], _shared["folder"]
     for method in plan.methods:
-        if isinstance(method, Product):
-            method.check(day, plan.leads)
+        method.check(day, plan.leads)
     record = measure(_shared["setting"], plan.methods, day, plan.leads, plan.similarity)
     target = folder / RECORDS / f"{day}.npz"
     passing = target.with_name(f".{day}.{os.getpid()}.npz")

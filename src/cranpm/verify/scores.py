@@ -202,7 +202,10 @@ class Scores:
                 "mqi_90": number(quality.mqi_90),
                 "mqi_year_90": number(quality.mqi_year_90),
                 "mqi_forecast_90": number(quality.mqi_forecast_90),
-                "target": [[number(x), number(y)] for x, y in zip(quality.target_x, quality.target_y, strict=True)],
+                "target": {
+                    str(name): [number(x), number(y)]
+                    for name, x, y in zip(self.archive.stations.ids, quality.target_x, quality.target_y, strict=True)
+                },
             },
         }
 

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from cranpm.errors import CranpmError
+from cranpm.grid import DOMAINS
 from cranpm.model import ReleasedSettings
 from cranpm.model.released import CHANNELS, SCALES
 from cranpm.scale import Scales
@@ -47,7 +48,8 @@ def card(config: Mapping[str, Any]) -> Card:
         scales=SCALES if known else Scales(mean=(0.0,) * len(names), spread=(1.0,) * len(names)),
         channels=tuple((name, _UNITS[name[0]] if known else "1") for name in names),
         leads=settings.leads,
-        domain="europe",
+        domain=str(DOMAINS["europe"]),
+        stations_in_loss="unknown",
         licence="other",
         about=_ABOUT,
     )
