@@ -39,6 +39,7 @@ ORDER = (
     "verify",
     "predict",
     "products",
+    "experiments",
     "bench",
     "doctor",
     "cli",
@@ -50,10 +51,11 @@ INNER = {
     "presets cost __init__",
     "weights": "card authors readme sealed folder confine unpickle checkpoint __init__",
     "bench": "machine archive network training forecasting verifying __init__",
-    "cli": "console archive training forecasting verifying network benches __init__",
+    "cli": "console archive training forecasting verifying experimenting network benches __init__",
     "baselines": "base persistence damped climatology cams body convlstm simvp earthformer climax topoflow learned "
     "__init__",
     "verify": "tally structure bootstrap agency stations methods day run scores tables write __init__",
+    "experiments": "spec intervene evaluate run report __init__",
     "train": "settings optimise state validate record material start keep loop __init__",
 }
 """Order inside the rooms that are folders."""

@@ -40,6 +40,8 @@ class SampleSettings(BaseModel):
     """Days in a batch, over all processes."""
     tiles: PositiveInt = 4
     """Tiles of each day."""
+    batches: PositiveInt | None = None
+    """Of an epoch, where it shall not go through all days."""
     hotspot_ratio: Share = 0.5
     """Share of tiles drawn in proportion to the day's PM2.5; the others are drawn evenly over land."""
     held_out_stations: Share = 0.2
@@ -123,7 +125,8 @@ class Batches(Dataset[TileBatch]):
         self._inputs: Inputs | None = None
 
     def __len__(self) -> int:
-        return len(self.days) // self.settings.days
+        whole = len(self.days) // self.settings.days
+        return min(whole, self.settings.batches or whole)
 
     def __getstate__(self) -> dict[str, Any]:
         """Workers open the archive's days for themselves."""

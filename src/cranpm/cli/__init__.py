@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from cranpm import __version__
-from cranpm.cli import archive, benches, forecasting, network, training, verifying
+from cranpm.cli import archive, benches, experimenting, forecasting, network, training, verifying
 from cranpm.cli.console import err, printable
 from cranpm.errors import CranpmError
 
@@ -26,6 +26,7 @@ app.command()(forecasting.point)
 app.command()(verifying.verify)
 app.command()(training.train)
 app.command()(training.finetune)
+app.command()(experimenting.experiment)
 app.command()(training.doctor)
 app.add_typer(network.model_app, name="model")
 app.add_typer(network.weights_app, name="weights")

@@ -1,13 +1,16 @@
 """How certain a difference is: days are drawn again in blocks, because neighbouring days resemble each other."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
+from itertools import pairwise
 
 import numpy as np
 from scipy.stats import norm as normal
 from scipy.stats import t as student
 
 from cranpm.grid import Array
+from cranpm.verify.tally import mean_square
 
 BLOCK_DAYS = 7
 LEAST_BLOCKS = 4
@@ -73,6 +76,24 @@ def interval(sums: Array, statistic: Callable[[Array], Array], draws: Draws) -> 
     low, high = np.nanpercentile(values, [tail, 100 - tail])
     wider = _widening(float(np.nanvar(values)), float(np.nanvar(short)), draws) * _few_blocks(len(sums) / draws.block)
     return Interval(value, value + wider * (float(low) - value), value + wider * (float(high) - value))
+
+
+def draws_for(days: Sequence[date]) -> Draws:
+    """Draws for start days; blocks span a week whatever the step between the days."""
+    steps = [(after - before).days for before, after in pairwise(days)]
+    return day_draws(len(days), max(1, round(BLOCK_DAYS / float(np.median(steps or [1])))))
+
+
+def rmse_change(moments: Array, draws: Draws) -> Interval:
+    """RMSE of one method relative to another's in percent, from (day, [method, other], bin, moment)."""
+
+    def change(totals: Array) -> Array:
+        own, other = np.moveaxis(np.sqrt(mean_square(totals.sum(axis=-2))), -1, 0)
+        return 100 * (np.divide(own, other, out=np.full(own.shape, np.nan), where=other > 0) - 1)
+
+    if np.array_equal(moments[:, 0], moments[:, 1]):
+        return Interval(0.0, 0.0, 0.0)  # the same forecast, whatever is drawn
+    return interval(moments, change, draws)
 
 
 def _widening(variance: float, short_variance: float, draws: Draws) -> float:

@@ -14,12 +14,12 @@ from cranpm.fields import held_out
 from cranpm.grid import Array
 from cranpm.store import Archive
 from cranpm.verify.agency import Exceedance, fairmode, index_agreement
-from cranpm.verify.bootstrap import BLOCK_DAYS, Draws, Interval, day_draws, interval
+from cranpm.verify.bootstrap import Draws, Interval, draws_for, rmse_change
 from cranpm.verify.day import SCALES, Record, places
 from cranpm.verify.run import Plan, load_records, verify
 from cranpm.verify.stations import groups, roughness_m, seasons
 from cranpm.verify.structure import WAVELENGTHS_PX, pair_similarity
-from cranpm.verify.tally import EDGES_UGM3, THRESHOLDS_UGM3, Tally, mean_square
+from cranpm.verify.tally import EDGES_UGM3, THRESHOLDS_UGM3, Tally
 
 UNKNOWN = "unknown"
 """Said of weights whose loss saw stations, but nobody knows which."""
@@ -59,25 +59,11 @@ class Scores:
 
     @cached_property
     def draws(self) -> Draws:
-        """Days drawn again; blocks span a week whatever the step between the days."""
-        steps = [(after - before).days for before, after in zip(self.days, self.days[1:], strict=False)]
-        step = float(np.median(steps)) if steps else 1.0
-        return day_draws(len(self.days), max(1, round(BLOCK_DAYS / step)))
+        return draws_for(self.days)
 
     def rmse_change(self, method: int, reference: int, lead: int, scale: int, place: int = 0) -> Interval:
         """RMSE of a method relative to another's, in percent: below 0 is better. Both are drawn on the same days."""
-        return self._change(self.tally.moments[:, [method, reference], lead, scale, place])
-
-    def _change(self, moments: Array) -> Interval:
-        """From (day, [method, reference], bin, moment)."""
-
-        def percent(totals: Array) -> Array:
-            own, other = np.moveaxis(np.sqrt(mean_square(totals.sum(axis=-2))), -1, 0)
-            return 100 * (np.divide(own, other, out=np.full(own.shape, np.nan), where=other > 0) - 1)
-
-        if np.array_equal(moments[:, 0], moments[:, 1]):
-            return Interval(0.0, 0.0, 0.0)  # the same forecast, whatever is drawn
-        return interval(moments, percent, self.draws)
+        return rmse_change(self.tally.moments[:, [method, reference], lead, scale, place], self.draws)
 
     # Stations
 
@@ -124,7 +110,7 @@ class Scores:
             [Tally.of(f, o).moments for f, o in zip(*self.pairs(which, lead, group), strict=True)]
             for which in (method, reference)
         ]
-        return self._change(np.stack(daily, axis=1))
+        return rmse_change(np.stack(daily, axis=1), self.draws)
 
     # Regions
 

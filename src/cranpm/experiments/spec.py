@@ -1,0 +1,113 @@
+"""An experiment: a question, rows that differ from a recipe by named settings, seeds, conditions of the test."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, PositiveInt, model_validator
+
+from cranpm.errors import CranpmError
+from cranpm.settings import load
+from cranpm.store import Archive
+from cranpm.train.settings import TrainSettings, load_settings
+
+PLANS = Path(__file__).parent / "plans"
+FORMAT = 1
+"""Of results: to be raised when what they mean changes."""
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Row(_Frozen):
+    """One line of the table: what differs from the recipe."""
+
+    name: str
+    set: tuple[str, ...] = ()
+
+
+class Experiment(_Frozen):
+    """Everything that decides an experiment, from one TOML file."""
+
+    title: str
+    question: str
+    recipe: str = "alps.toml"
+    set: tuple[str, ...] = ()
+    """What all rows share: the budget."""
+    rows: tuple[Row, ...]
+    reference: str
+    """The row that the others are held against."""
+    seeds: tuple[int, ...] = (0, 1, 2)
+    score_days: PositiveInt = 120
+    score_tiles: PositiveInt = 4
+    """Test days, evenly spread, and tiles of each on which runs are judged."""
+    interventions: tuple[str, ...] = ()
+    """Inputs to take away or make false at test time (see `intervene`)."""
+    worlds: tuple[str, ...] = ()
+    """Counterfactual worlds in which the networks, trained on the factual one, are judged too."""
+
+    @model_validator(mode="after")
+    def _sound(self) -> "Experiment":
+        names = [row.name for row in self.rows]
+        if len(set(names)) != len(names) or self.reference not in names:
+            raise ValueError(f"rows need names of their own, one of them the reference {self.reference}")
+        return self
+
+
+class Job(_Frozen):
+    """One training run of an experiment."""
+
+    row: str
+    seed: int
+    settings: TrainSettings
+    key: str
+    """Of everything that the result depends on."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.row}/{self.seed}"
+
+
+def load_experiment(name: str) -> Experiment:
+    """From a file, or one that is shipped by its name."""
+    path = Path(name)
+    shipped = PLANS / f"{name}.toml"
+    if not path.is_file() and not shipped.is_file():
+        raise CranpmError(
+            expected=f"a TOML file or an experiment: {', '.join(sorted(p.stem for p in PLANS.glob('*.toml')))}",
+            found=name,
+            remedy="For example cranpm experiment table3a.",
+        )
+    return load(Experiment, path if path.is_file() else shipped)
+
+
+def jobs(experiment: Experiment, archive: Archive, overrides: Sequence[str] = ()) -> list[Job]:
+    """All runs, rows in order and seeds within; the same budget, days and sampler for every row."""
+    found = []
+    for row in experiment.rows:
+        for seed in experiment.seeds:
+            changes = [*experiment.set, *overrides, *row.set, f"samples.seed={seed}"]
+            settings = load_settings(Path(experiment.recipe), changes)
+            judged = (experiment.score_days, experiment.score_tiles, experiment.interventions, experiment.worlds)
+            text = json.dumps([FORMAT, settings.to_json(), archive.snapshot, judged], sort_keys=True)
+            key = hashlib.sha256(text.encode()).hexdigest()[:16]
+            found.append(Job(row=row.name, seed=seed, settings=settings, key=key))
+    return found
+
+
+def differences(one: TrainSettings, other: TrainSettings) -> dict[str, tuple[Any, Any]]:
+    """Settings, by dotted name, in which two runs differ."""
+    left, right = _flat(one.to_json()), _flat(other.to_json())
+    return {name: (left.get(name), right.get(name)) for name in left | right if left.get(name) != right.get(name)}
+
+
+def _flat(values: Any, prefix: str = "") -> dict[str, Any]:
+    if not isinstance(values, dict):
+        return {prefix: values}
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        found |= _flat(value, f"{prefix}.{name}" if prefix else name)
+    return found

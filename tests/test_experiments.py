@@ -1,0 +1,142 @@
+"""Experiments: rows differ by what they name, runs survive kills, interventions change what they say and nothing else."""
+
+import json
+import shlex
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from command import run_cli
+
+from cranpm.channels import INDEX
+from cranpm.errors import CranpmError
+from cranpm.experiments.intervene import CAMS, INTERVENTIONS, Intervened, U, V
+from cranpm.experiments.run import FACTUAL, load_result
+from cranpm.experiments.spec import PLANS, Experiment, Row, differences, jobs, load_experiment
+from cranpm.inputs import Inputs
+from cranpm.scale import typical_scales
+
+TINY = """
+title = "Two ways"
+question = "Which is better?"
+recipe = "tiny.toml"
+reference = "whole"
+set = ["optimiser.epochs=1", "scores.days=2"]
+seeds = [0, 1]
+score_days = 4
+score_tiles = 1
+interventions = ["wind zero"]
+
+[[rows]]
+name = "whole"
+
+[[rows]]
+name = "no wind"
+set = ["network.wind_scan=false", "network.wind_bias=false"]
+"""
+
+
+@pytest.fixture
+def plan(tmp_path):
+    path = tmp_path / "two.toml"
+    path.write_text(TINY)
+    return path
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in PLANS.glob("*.toml")))
+def test_rows_differ_from_the_reference_by_what_they_name(name, month):
+    experiment = load_experiment(name)
+    found = jobs(experiment, month)
+    assert len({job.key for job in found}) == len(found)
+    base = {job.seed: job for job in found if job.row == experiment.reference}
+    for job in found:
+        named = {
+            change.partition("=")[0]
+            for row in experiment.rows
+            if row.name in (job.row, experiment.reference)
+            for change in row.set
+        }
+        changed = differences(job.settings, base[job.seed].settings)
+        assert all(any(key == n or key.startswith(f"{n}.") or n.startswith(key) for n in named) for key in changed), (
+            changed
+        )
+        assert job.settings.samples.seed == job.seed
+
+
+def test_an_experiment_goes_on_after_a_kill_and_gives_the_same_table(plan, month, tmp_path, monkeypatch, capsys):
+    line = ["experiment", str(plan), "--archive", month.location, "--out"]
+    started = subprocess.Popen(
+        [sys.executable, "-m", "cranpm", *line, str(tmp_path / "killed"), "-q"], start_new_session=True
+    )
+    while not list((tmp_path / "killed").glob("runs/*/steps.csv")):
+        time.sleep(0.2)
+        assert started.poll() is None
+    subprocess.run(["pkill", "-9", "-s", str(started.pid)], check=True)
+    started.wait()
+    assert run_cli(monkeypatch, *line, str(tmp_path / "killed"), "-q") == 0
+    assert run_cli(monkeypatch, *line, str(tmp_path / "straight"), "-q") == 0
+    tables = [(tmp_path / name / "table.md").read_text() for name in ("killed", "straight")]
+    assert tables[0] == tables[1]
+    runs = pq.read_table(tmp_path / "straight" / "runs.parquet").to_pylist()
+    assert [(run["row"], run["seed"]) for run in runs] == [("whole", 0), ("whole", 1), ("no wind", 0), ("no wind", 1)]
+    assert all(json.loads(run["settings"])["optimiser"]["epochs"] == 1 for run in runs)
+    experiment = load_experiment(str(plan))
+    results = [load_result(job, tmp_path / "straight")[0] for job in jobs(experiment, month)]
+    whole = [part[FACTUAL].rmse()[0] for part in results[:2]]
+    assert f"{np.mean(whole):.2f} ± {np.std(whole, ddof=1):.2f}" in tables[0]
+    assert "wind zero" in tables[0]
+    capsys.readouterr()
+    assert run_cli(monkeypatch, *line, str(tmp_path / "straight"), "--print-jobs") == 0
+    printed = [shlex.split(command) for command in capsys.readouterr().out.splitlines()]
+    assert [command[-1] for command in printed] == ["whole/0", "whole/1", "no wind/0", "no wind/1"]
+
+
+def test_refusals(tmp_path):
+    with pytest.raises(CranpmError, match="a TOML file or an experiment"):
+        load_experiment("table9")
+    with pytest.raises(ValueError, match="names of their own"):
+        Experiment(title="", question="", rows=(Row(name="a"), Row(name="a")), reference="a")
+
+
+def test_interventions_change_what_they_say(archive):
+    day, scales = archive.days[2], typical_scales()
+    window = (slice(64, 128), slice(64, 128))
+    plain = Inputs(archive)
+    coarse, wind, relief, _ = plain.day(day)
+    tile, _ = plain.tile(day, window)
+    both = [*U, *V, *(index + 35 for index in (*U, *V))]
+    others = [index for index in range(70) if index not in both]
+    for name in INTERVENTIONS:
+        changed = Intervened(archive, scales, name)
+        fields, moved, ground, _ = changed.day(day)
+        fine, _ = changed.tile(day, window)
+        assert torch.equal(moved, fields[:, [INDEX["u10"], INDEX["v10"]]])
+        if name.startswith("wind"):
+            assert torch.equal(fields[:, others], coarse[:, others])
+            assert not torch.equal(fields[:, both], coarse[:, both])
+            assert torch.equal(ground, relief)
+        if name == "wind reversed":
+            assert torch.equal(moved, -wind)
+        if name.startswith("elevation"):
+            assert torch.equal(fields, coarse)
+            assert not torch.equal(ground, relief)
+            assert not torch.equal(fine[1], tile[1])
+        if name == "elevation permuted":
+            assert torch.equal(fine[1].flatten().sort().values, tile[1].flatten().sort().values)
+        if name == "CAMS zero":
+            assert float(fields[0, CAMS[0]].std()) == 0
+            assert torch.equal(fields[:, U], coarse[:, U])
+        if name == "yesterday zero":
+            assert fine[4].isnan().all()
+            assert torch.equal(fields[:, :35], coarse[:, :35])
+            assert float(fields[0, 40].std()) == 0
+        if name == "none":
+            assert torch.equal(fields, coarse)
+            assert torch.equal(fine.nan_to_num(), tile.nan_to_num())
+    assert torch.equal(plain.day(day)[0], coarse)
+    with pytest.raises(CranpmError, match="an intervention"):
+        Intervened(archive, scales, "rain zero")
