@@ -1,4 +1,4 @@
-"""Experiments: rows differ by what they name, runs survive kills, interventions change what they say and nothing else."""
+"""Rows differ by what they name, runs survive kills, interventions change what they say and nothing else."""
 
 import json
 import shlex
@@ -86,8 +86,8 @@ def test_an_experiment_goes_on_after_a_kill_and_gives_the_same_table(plan, month
     assert all(json.loads(run["settings"])["optimiser"]["epochs"] == 1 for run in runs)
     experiment = load_experiment(str(plan))
     results = [load_result(job, tmp_path / "straight")[0] for job in jobs(experiment, month)]
-    whole = [part[FACTUAL].rmse()[0] for part in results[:2]]
-    assert f"{np.mean(whole):.2f} ± {np.std(whole, ddof=1):.2f}" in tables[0]
+    values = [part[FACTUAL].rmse()[0] for part in results[:2]]
+    assert f"{np.mean(values):.2f} ± {np.std(values, ddof=1):.2f}" in tables[0]
     assert "wind zero" in tables[0]
     capsys.readouterr()
     assert run_cli(monkeypatch, *line, str(tmp_path / "straight"), "--print-jobs") == 0
