@@ -32,11 +32,11 @@ ORDER = (
     "loss",
     "inputs",
     "samples",
+    "verify",
     "train",
     "realism",
     "fill",
     "figures",
-    "verify",
     "predict",
     "products",
     "experiments",
@@ -50,12 +50,12 @@ INNER = {
     "model": "context settings patches attention places swin elevation wind encoder bridge decoder cranpm released "
     "presets cost __init__",
     "weights": "card authors readme sealed folder confine unpickle checkpoint __init__",
-    "bench": "machine archive network training forecasting verifying __init__",
+    "bench": "machine archive network training forecasting verifying scaling __init__",
     "cli": "console archive training forecasting verifying experimenting network benches __init__",
     "baselines": "base persistence damped climatology cams body convlstm simvp earthformer climax topoflow learned "
     "__init__",
-    "verify": "tally structure bootstrap agency stations methods day run scores tables write __init__",
-    "experiments": "spec intervene evaluate run report __init__",
+    "verify": "tally structure bootstrap agency stations methods day run scores table tables write __init__",
+    "experiments": "spec intervene run report attention __init__",
     "train": "settings optimise state validate record material start keep loop __init__",
 }
 """Order inside the rooms that are folders."""

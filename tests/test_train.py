@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,7 @@ from cranpm.train.record import rows
 from cranpm.train.settings import SHIPPED, OptimiserSettings
 from cranpm.train.state import states
 from cranpm.train.validate import Scores
+from cranpm.verify.tally import Tally
 from cranpm.weights import load_weights
 
 TOML = SHIPPED / "tiny.toml"
@@ -287,8 +289,6 @@ def test_damped_persistence_is_fitted_by_least_squares(month):
 def test_damped_persistence_lies_between_today_and_the_usual():
     damped = DampedPersistence(np.full((1, 1), 10.0), (0.5, 0.0), {1: 0.6})
     january = pytest.approx(10 * (1 + 0.5 * np.cos(2 * np.pi * 1 / 365.25)))
-    from datetime import date
-
     assert damped.usual(date(2021, 1, 1))[0, 0] == january
     today = damped.usual(date(2021, 1, 1)) + 5
     later = damped.forecast(today, date(2021, 1, 1), 1)
@@ -299,13 +299,13 @@ def test_scores_of_parts_add_up():
     random = np.random.default_rng(0)
     errors = random.normal(0, 3, (2, 50))
     errors[0, :5] = np.nan
-    whole, parts = Scores((1,)), [Scores((1,)), Scores((1,))]
-    whole.add(1, "network", errors)
-    for part, error in zip(parts, errors, strict=True):
-        part.add(1, "network", error)
-    assert np.allclose(whole.sums, parts[0].sums + parts[1].sums)
-    assert whole.rmse(1) == pytest.approx(np.sqrt(np.nanmean(errors**2)))
-    assert whole.mae(1) == pytest.approx(np.nanmean(np.abs(errors)))
+    truth = np.full(50, 20.0)
+    tally = Tally.zero(2, 3, 1)
+    for day, error in enumerate(errors):
+        tally.add((day, 0, 0), Tally.of(truth + error, truth))
+    scores = Scores([date(2021, 1, 1), date(2021, 1, 2)], (1,), tally)
+    assert scores.rmse(1) == pytest.approx(np.sqrt(np.nanmean(errors**2)))
+    assert scores.mae(1) == pytest.approx(np.nanmean(np.abs(errors)))
 
 
 def test_the_command_prints_its_scores(month, tmp_path, monkeypatch, capsys):

@@ -89,13 +89,13 @@ def draw(
         picture, picture_grid = _aggregate(layer.values, layer.grid)
         image = axes.imshow(
             np.ma.masked_invalid(picture),
-            extent=_extent(picture_grid),
+            extent=extent(picture_grid),
             cmap=layer.palette,
             norm=layer.norm,
             interpolation="nearest",
             aspect="auto",
         )
-        _draw_coast(axes, archive)
+        draw_coast(axes, archive)
         axes.set(xlim=(layer.grid.west, layer.grid.east), ylim=(layer.grid.south, layer.grid.north))
         if wind is not None:
             _draw_wind(axes, layer.grid, *wind)
@@ -105,7 +105,7 @@ def draw(
         beyond = layer.norm is not None and bool(np.nanmax(picture) > (layer.norm.vmax or math.inf))
         figure.colorbar(image, cax=bar, label=layer.label, extend="max" if beyond else "neither")
         axes.set_title(title, loc="left", fontsize=14, fontweight="bold")
-        axes.set_title(_label(archive), loc="right", fontsize=9)
+        axes.set_title(data_label(archive), loc="right", fontsize=9)
         figure.savefig(path, format="png")
 
 
@@ -124,7 +124,7 @@ def check_picture(path: Path) -> None:
         )
 
 
-def _label(archive: Archive) -> str:
+def data_label(archive: Archive) -> str:
     """What everybody who looks at the map must know of its data."""
     simulated = archive.source == SIMULATION
     return "simulated data · not a real observation" if simulated else f"source: {archive.source}"
@@ -164,11 +164,11 @@ def _aggregate(values: Array, grid: Grid) -> tuple[Array, Grid]:
     return means, Grid(grid.north, grid.west, grid.step * factor, rows, cols)
 
 
-def _extent(grid: Grid) -> tuple[float, float, float, float]:
+def extent(grid: Grid) -> tuple[float, float, float, float]:
     return grid.west, grid.east, grid.south, grid.north
 
 
-def _draw_coast(axes: Axes, archive: Archive) -> None:
+def draw_coast(axes: Axes, archive: Archive) -> None:
     land, grid = _aggregate(archive.land().astype(np.float32), archive.domain.fine)
     if 0 < land.mean() < 1:
         axes.contour(grid.lon, grid.lat, land, levels=[0.5], colors=COAST, linewidths=0.5)

@@ -5,6 +5,7 @@ depends on seed and epoch alone; which tiles and leads of a day, on seed, epoch,
 processes share a batch by days, and together see what one process would see.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import date, timedelta
@@ -40,8 +41,8 @@ class SampleSettings(BaseModel):
     """Days in a batch, over all processes."""
     tiles: PositiveInt = 4
     """Tiles of each day."""
-    batches: PositiveInt | None = None
-    """Of an epoch, where it shall not go through all days."""
+    epoch_days: PositiveInt | None = None
+    """Start days of an epoch: less than all of them, or all of them more than once. None: all of them once."""
     hotspot_ratio: Share = 0.5
     """Share of tiles drawn in proportion to the day's PM2.5; the others are drawn evenly over land."""
     held_out_stations: Share = 0.2
@@ -125,8 +126,7 @@ class Batches(Dataset[TileBatch]):
         self._inputs: Inputs | None = None
 
     def __len__(self) -> int:
-        whole = len(self.days) // self.settings.days
-        return min(whole, self.settings.batches or whole)
+        return (self.settings.epoch_days or len(self.days)) // self.settings.days
 
     def __getstate__(self) -> dict[str, Any]:
         """Workers open the archive's days for themselves."""
@@ -140,7 +140,9 @@ class Batches(Dataset[TileBatch]):
             stations = self.archive.stations
             self._row, self._col = self.archive.domain.fine.row_col(stations.lat, stations.lon)
             self._hidden = held_out(len(stations), self.settings.held_out_stations, self.settings.seed)
-        order = np.random.default_rng([self.settings.seed, 1, epoch]).permutation(len(self.days))
+        random = np.random.default_rng([self.settings.seed, 1, epoch])
+        passes = math.ceil(len(self) * self.settings.days / len(self.days))
+        order = np.concatenate([random.permutation(len(self.days)) for _ in range(passes)])
         slots = range(self.rank, self.settings.days, self.processes)
         chosen = [(slot, self.days[order[number * self.settings.days + slot]]) for slot in slots]
         parts = [

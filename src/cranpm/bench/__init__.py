@@ -3,6 +3,7 @@
 from cranpm.bench.archive import simulate, store
 from cranpm.bench.forecasting import bench_forecast
 from cranpm.bench.network import NetworkBench, bench_network, parse_precisions
+from cranpm.bench.scaling import bench_scaling, draw_scaling, scaling_table
 from cranpm.bench.training import bench_grouping, bench_training
 from cranpm.bench.verifying import bench_verify
 
@@ -11,9 +12,12 @@ __all__ = [
     "bench_forecast",
     "bench_grouping",
     "bench_network",
+    "bench_scaling",
     "bench_training",
     "bench_verify",
+    "draw_scaling",
     "parse_precisions",
+    "scaling_table",
     "simulate",
     "store",
 ]

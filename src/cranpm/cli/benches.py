@@ -89,6 +89,28 @@ def verify(domain: BenchDomain = "europe", as_json: AsJson = False) -> None:
     _print_facts("verify", facts, as_json)
 
 
+@app.command()
+def scaling(
+    preset: Preset = "paper",
+    picture: Annotated[Path | None, typer.Option("--out", help="Draw it into this PNG.")] = None,
+    override: Overrides = None,
+) -> None:
+    """Memory, operations and time over the size of the domain: full attention, windows only, and ours."""
+    from cranpm import bench
+    from cranpm.errors import CranpmError
+    from cranpm.model import NetworkSettings
+
+    settings = chosen(preset, override)
+    if not isinstance(settings, NetworkSettings):
+        raise CranpmError(expected="a preset of our network", found=preset, remedy="Name paper, small or tiny.")
+    with err.status(f"measuring {preset}"):
+        found = bench.bench_scaling(settings)
+    out.print(bench.scaling_table(found).markdown(), markup=False, highlight=False)
+    if picture:
+        bench.draw_scaling(found, picture)
+        print(picture)
+
+
 def _print_facts(what: str, facts: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print(json.dumps(facts, indent=1))

@@ -40,8 +40,8 @@ class Bar:
     def __call__(self, *_: object) -> None:
         self._progress.advance(self._task)
 
-    def reach(self, done: int, total: int) -> None:
-        self._progress.update(self._task, completed=done, total=total)
+    def reach(self, done: int, total: int, what: str | None = None) -> None:
+        self._progress.update(self._task, completed=done, total=total, description=what)
 
 
 @contextmanager

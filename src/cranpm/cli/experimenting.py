@@ -1,4 +1,4 @@
-"""The command that runs experiments."""
+"""Commands that run experiments and open the attention."""
 
 import shlex
 from pathlib import Path
@@ -10,9 +10,14 @@ from cranpm.cli.console import Overrides, Quiet, err, out, progress_bar
 
 
 def experiment(
-    name: Annotated[str, typer.Argument(help="table3a, table3b, table3c, learning-curves, or a TOML file.")],
+    name: Annotated[
+        str, typer.Argument(help="table3a, table3b, table3c, counterfactuals, learning-curves, or a TOML file.")
+    ],
     archive: Annotated[str, typer.Option(help="Archive to learn from.")],
-    folder: Annotated[Path, typer.Option("--out", help="Folder of the experiment; a stopped one goes on there.")],
+    folder: Annotated[
+        Path, typer.Option("--out", help="Folder of experiments: runs that they have in common are made once.")
+    ],
+    budget: Annotated[str | None, typer.Option(help="Length of each run: 1min, 5min or whole.")] = None,
     print_jobs: Annotated[bool, typer.Option("--print-jobs", help="Print the command of each run and stop.")] = False,
     only: Annotated[str | None, typer.Option(metavar="ROW/SEED", help="Do this one run.")] = None,
     override: Overrides = None,
@@ -24,31 +29,64 @@ def experiment(
     a run that was stopped goes on. `--print-jobs` gives a list of commands to spread over machines.
     """
     from cranpm.errors import CranpmError
-    from cranpm.experiments.report import matrix, table, write_runs
-    from cranpm.experiments.run import command, do, is_done, run_all
+    from cranpm.experiments.report import report
+    from cranpm.experiments.run import command, do, make_worlds, result_file, run_all
     from cranpm.experiments.spec import jobs, load_experiment
     from cranpm.store import Archive
 
-    wanted, opened, changes = load_experiment(name), Archive(archive), list(override or ())
+    wanted, opened, changes = load_experiment(name, budget), Archive(archive), list(override or ())
+    options = [*(["--budget", budget] if budget else []), *(part for change in changes for part in ("--set", change))]
     found = jobs(wanted, opened, changes)
     if print_jobs:
         for job in found:
-            print(shlex.join(["cranpm", *command(name, job, opened, folder, changes)]))
+            print(shlex.join(["cranpm", *command(name, job, opened, folder, options)]))
         return
     if only:
         chosen = [job for job in found if job.name == only]
         if not chosen:
             raise CranpmError(expected="a run, ROW/SEED", found=only, remedy="See --print-jobs.")
-        if not is_done(chosen[0], folder):
+        if not result_file(chosen[0], folder).is_file():
+            make_worlds(wanted, opened, chosen[0].settings.splits.test, folder)
             do(chosen[0], wanted, opened, folder)
         return
     with progress_bar(wanted.title, len(found), quiet) as bar:
-        run_all(name, wanted, opened, folder, changes, lambda done, total, _: bar.reach(done, total))
+        run_all(name, wanted, opened, folder, changes, options, lambda number, job: bar.reach(number, len(found), job))
+    place = folder / Path(name).stem
     with err.status("summing up"):
-        write_runs(found, folder)
-        made = [table(wanted, found, folder)]
-        if wanted.interventions or wanted.worlds:
-            made.append(matrix(wanted, found, folder))
-        text = "\n".join(one.markdown() for one in made)
-        (folder / "table.md").write_text(text)
+        tables = report(wanted, found, folder, place)
+    for one in tables:
+        out.print(one.markdown(), markup=False, highlight=False)
+    print(f"tables in {place / 'table.md'}")
+
+
+def attention(
+    archive: Annotated[str, typer.Option(help="Archive of the days to look at.")],
+    weights: Annotated[Path, typer.Option(help="Folder of CRAN-PM's weights.")],
+    days: Annotated[str, typer.Option(help="Range to find the windiest days in: FIRST..LAST, a year or a month.")],
+    folder: Annotated[Path, typer.Option("--out", help="Folder for attention.png and attention.md.")],
+    region: Annotated[str, typer.Option(help="The tile lies in its middle: a name, or N,W,S,E.")] = "Po Valley",
+    lead: Annotated[int, typer.Option(help="Days ahead.")] = 1,
+) -> None:
+    """Show where a tile looks on the coarse grid under west and east wind, with and without the biases."""
+    from cranpm.days import parse_days
+    from cranpm.experiments.attention import VIEWS, draw_looks, look, strength_table, tile_in, upwind_table, windiest
+    from cranpm.inputs import Inputs
+    from cranpm.regions import parse_region
+    from cranpm.store import Archive
+    from cranpm.train.start import paper_network
+    from cranpm.weights import load_weights
+
+    inputs, network = Inputs(Archive(archive)), paper_network(load_weights(weights)).eval()
+    grid = inputs.archive.domain.fine
+    tile = tile_in(parse_region(region, grid), grid, network.settings.tile_shape[0])
+    with err.status("looking"):
+        chosen = windiest(inputs, [day for day in inputs.archive.days[1:] if day in parse_days(days)], tile)
+        looks = {
+            (wind, view): look(network, inputs, day, tile, lead, view) for wind, day in chosen.items() for view in VIEWS
+        }
+    folder.mkdir(parents=True, exist_ok=True)
+    draw_looks(looks, inputs, folder / "attention.png")
+    text = "\n".join(one.markdown() for one in (upwind_table(looks), strength_table(network)))
+    (folder / "attention.md").write_text(text)
     out.print(text, markup=False, highlight=False)
+    print(f"maps in {folder / 'attention.png'}")

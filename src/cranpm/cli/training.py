@@ -61,10 +61,10 @@ def finetune(
     What is written are ordinary weights: low-rank changes are merged into the matrices.
     """
     from cranpm.train import load_settings
-    from cranpm.train.start import tunable
+    from cranpm.train.start import paper_network
     from cranpm.weights import load_weights
 
-    network = tunable(load_weights(weights)).network.settings.model_dump(mode="json")
+    network = paper_network(load_weights(weights)).settings.model_dump(mode="json")
     start = {"weights": str(weights), "part": part, "rank": rank}
     _run(load_settings(settings, override or (), network=network, start=start), archive, folder, resume, quiet)
 

@@ -1,43 +1,70 @@
-"""Where a tile looks: weights of the cross-attention on the coarse grid, with and without the biases."""
+"""Where a tile looks: weights of the cross-attention on the coarse grid under two winds, with and without biases."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from matplotlib import colors
+from matplotlib.figure import Figure
 from torch import Tensor
 
-from cranpm.grid import Array
+from cranpm.errors import CranpmError
+from cranpm.figures import INK, check_picture, data_label, draw_coast, extent
+from cranpm.grid import Array, Grid
 from cranpm.inputs import Inputs
 from cranpm.model import CranPM
 from cranpm.model.attention import heads_first
 from cranpm.model.bridge import CrossAttention, Sight
 from cranpm.store import Window
+from cranpm.verify.table import Table
+
+VIEWS = ("as learned", "without wind bias", "without biases")
+WINDS = ("westerly", "easterly")
 
 
 @dataclass(frozen=True)
 class Look:
-    """Attention of a tile on a day: (layer, head, row, column) of coarse tokens, mean over the tile's own tokens."""
+    """What a tile attends to on a day."""
 
     day: date
-    weights: Array
     wind_ms: tuple[float, float]
     """Mean (u, v) at 10 m over the tile."""
+    weights: Array
+    """(layer, head, row, column) of coarse tokens, mean over the tile's own tokens."""
+    grid: Grid
+    """Of the coarse tokens."""
+    tile: Grid
+
+    @property
+    def together(self) -> Array:
+        """Mean over layers and heads: sums to 1."""
+        return self.weights.mean(axis=(0, 1))
+
+    def upwind_share(self) -> float:
+        """Share of the attention on tokens upwind of the tile's centre, of that which is up- or downwind at all."""
+        u, v = self.wind_ms
+        lat, lon = (self.tile.north + self.tile.south) / 2, (self.tile.west + self.tile.east) / 2
+        east = (self.grid.lon[None, :] - lon) * np.cos(np.radians(lat))
+        along = u * east + v * (self.grid.lat[:, None] - lat)  # downwind is above 0
+        return float(self.together[along < 0].sum() / self.together[along != 0].sum())
 
 
 @contextmanager
-def watched(network: CranPM, biased: bool) -> Iterator[list[Tensor]]:
-    """Collects the attention weights of every cross-attention that runs inside; without biases as if they were 0."""
+def watched(network: CranPM, view: str) -> Iterator[list[Tensor]]:
+    """Collects the weights of every cross-attention that runs inside, computed as the view says."""
     found: list[Tensor] = []
 
     def note(layer: CrossAttention, arguments: tuple[Any, ...]) -> None:
         tokens, key, _, sight = arguments
+        seen = {"as learned": sight, "without wind bias": sight._replace(upwind=None), "without biases": Sight()}[view]
         query = heads_first(layer.query(layer.norm_query(tokens)), layer.heads)
         logits = query @ key.transpose(2, 3) / query.shape[-1] ** 0.5
-        bias = layer._bias(sight if biased else Sight(), query.dtype)
+        bias = layer.bias(seen, query.dtype)
         found.append(torch.softmax(logits if bias is None else logits + bias, dim=3))
 
     layers = [module for module in network.modules() if isinstance(module, CrossAttention)]
@@ -50,25 +77,108 @@ def watched(network: CranPM, biased: bool) -> Iterator[list[Tensor]]:
 
 
 @torch.no_grad()
-def look(network: CranPM, inputs: Inputs, day: date, window: Window, lead: int, biased: bool = True) -> Look:
+def look(network: CranPM, inputs: Inputs, day: date, window: Window, lead: int = 1, view: str = VIEWS[0]) -> Look:
     """What a tile looks at on one day."""
     context = network.encode_day(*inputs.day(day))
     fine, position = inputs.tile(day, window)
-    with watched(network, biased) as found:
+    with watched(network, view) as found:
         network.forecast_tile(context, fine[None], position[None], torch.tensor([lead]))
+    if not found:
+        raise CranpmError(
+            expected="a network whose tiles look at the coarse grid by cross-attention",
+            found=f"fusion {network.settings.fusion}",
+            remedy="Use weights that were trained with network.fusion=cross.",
+        )
     weights = torch.stack([part[0].mean(dim=1) for part in found]).unflatten(2, context.grid)
-    domain = inputs.archive.domain
-    grid = domain.fine.window(*window)
-    rows, cols = domain.coarse.slices(grid.north, grid.west, grid.south, grid.east)
-    u, v = (float(np.mean(part)) for part in context.wind[0, :, rows, cols].numpy())
-    return Look(day, weights.numpy(), (u, v))
+    coarse, tile = inputs.archive.domain.coarse, inputs.archive.domain.fine.window(*window)
+    tokens = Grid(coarse.north, coarse.west, coarse.step * network.settings.coarse.patch, *context.grid)
+    return Look(day, wind_over(context.wind[0].numpy(), coarse, tile), weights.numpy(), tokens, tile)
+
+
+def wind_over(wind: Array, coarse: Grid, tile: Grid) -> tuple[float, float]:
+    """Mean (u, v) over a tile."""
+    rows, cols = coarse.slices(tile.north, tile.west, tile.south, tile.east)
+    u, v = wind[:, rows, cols].mean(axis=(1, 2))
+    return float(u), float(v)
+
+
+def windiest(inputs: Inputs, days: Sequence[date], window: Window) -> dict[str, date]:
+    """The days of the strongest west and east wind over a tile."""
+    coarse, tile = inputs.archive.domain.coarse, inputs.archive.domain.fine.window(*window)
+    along = {day: wind_over(inputs.day(day)[1][0].numpy(), coarse, tile)[0] for day in days}
+    return {WINDS[0]: max(along, key=lambda day: along[day]), WINDS[1]: min(along, key=lambda day: along[day])}
+
+
+def tile_in(window: Window, grid: Grid, size: int) -> Window:
+    """The tile around the centre of a window, moved inward where it would reach over the grid's border."""
+    starts = (
+        int(np.clip((part.start + part.stop - size) // 2, 0, most - size))
+        for part, most in zip(window, grid.shape, strict=True)
+    )
+    row, col = starts
+    return slice(row, row + size), slice(col, col + size)
 
 
 def strengths(network: CranPM) -> dict[str, list[float]]:
-    """The learned alpha (elevation), beta (wind) and nearness (distance) of every layer that has them."""
-    kept = ("alpha", "beta", "nearness")
-    return {
-        name: parameter.detach().abs().flatten().tolist()
-        for name, parameter in network.named_parameters()
-        if name.rpartition(".")[2] in kept
-    }
+    """The learned alpha (elevation), beta (wind) and nearness (distance) of every layer that has them.
+
+    Of alpha and nearness the size counts; beta below 0 looks downwind.
+    """
+    found = {}
+    for name, parameter in network.named_parameters():
+        kind = name.rpartition(".")[2]
+        if kind in ("alpha", "beta", "nearness"):
+            found[name] = (parameter if kind == "beta" else parameter.abs()).detach().flatten().tolist()
+    return found
+
+
+def upwind_table(looks: dict[tuple[str, str], Look]) -> Table:
+    """Wind x view: share of the attention that goes upwind."""
+    rows = []
+    for wind in WINDS:
+        first = looks[wind, VIEWS[0]]
+        u, v = first.wind_ms
+        shares = (f"{100 * looks[wind, view].upwind_share():.1f} %" for view in VIEWS)
+        rows.append((f"{wind}, {first.day} ({u:+.1f}, {v:+.1f} m/s)", *shares))
+    title = "Share of the attention that goes upwind of the tile"
+    note = "Of the attention along the wind: 50 % is no preference. Mean over layers, heads and the tile's tokens."
+    return Table("attention", title, ("wind over the tile (u, v)", *VIEWS), rows, (note,))
+
+
+def strength_table(network: CranPM) -> Table:
+    """Learned strengths by layer."""
+    rows = [
+        (name.rpartition(".")[2], name.rpartition(".")[0], ", ".join(f"{value:.2f}" for value in values))
+        for name, values in strengths(network).items()
+    ]
+    note = "alpha (elevation) and beta (wind) begin at 1, nearness (distance) at 2 to 64 per 1000 km over the heads."
+    return Table("strengths", "Learned strengths of biases", ("strength", "layer", "by head"), sorted(rows), (note,))
+
+
+def draw_looks(looks: dict[tuple[str, str], Look], inputs: Inputs, path: Path) -> None:
+    """Maps, one column a wind and one row a view, in one colour scale."""
+    check_picture(path)
+    figure = Figure(figsize=(10.5, 8.4), dpi=140, layout="constrained")
+    panels = figure.subplots(2, 2, sharex=True, sharey=True)
+    top = max(look.together.max() for look in looks.values())
+    norm = colors.PowerNorm(0.5, 0, 100 * top)
+    for (row, view), (col, wind) in ((r, c) for r in enumerate(VIEWS[:2]) for c in enumerate(WINDS)):
+        axes, seen = panels[row, col], looks[wind, view]
+        image = axes.imshow(100 * seen.together, extent=extent(seen.grid), cmap="YlGnBu", norm=norm, aspect=1.4)
+        draw_coast(axes, inputs.archive)
+        west, east, south, north = extent(seen.tile)
+        axes.plot([west, east, east, west, west], [north, north, south, south, north], color="#c2410c", linewidth=1.8)
+        u, v = seen.wind_ms
+        speed = float(np.hypot(u, v))
+        middle = ((west + east) / 2, (north + south) / 2)
+        axes.quiver(*middle, u / speed, v / speed, color=INK, scale=9, width=0.012, pivot="middle", zorder=3)
+        axes.set_title(
+            f"{wind} wind, {speed:.1f} m s$^{{-1}}$, {seen.day}\n{view}: {100 * seen.upwind_share():.0f} % upwind",
+            loc="left",
+            fontsize=10.5,
+        )
+    figure.supxlabel("longitude (°E)", fontsize=10)
+    figure.supylabel("latitude (°N)", fontsize=10)
+    figure.colorbar(image, ax=panels, label="attention (% a coarse token)", shrink=0.7)
+    figure.suptitle(f"Where the tile (box) looks · {data_label(inputs.archive)}", fontsize=12, x=0.02, ha="left")
+    figure.savefig(path, format="png")

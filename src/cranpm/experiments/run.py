@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from pathlib import Path
@@ -14,7 +13,6 @@ import numpy as np
 
 from cranpm.days import DayRange
 from cranpm.errors import CranpmError
-from cranpm.experiments.evaluate import DailySums, evaluate
 from cranpm.experiments.intervene import Intervened
 from cranpm.experiments.spec import Experiment, Job, jobs
 from cranpm.fill import simulate_archive
@@ -22,63 +20,70 @@ from cranpm.inputs import Inputs
 from cranpm.scale import Scales
 from cranpm.simulate import SimulationSettings
 from cranpm.store import Archive
-from cranpm.train.loop import Run
-from cranpm.train.validate import fixed_tiles
+from cranpm.train.loop import train
+from cranpm.train.material import gather
+from cranpm.train.validate import Scores, fixed_tiles, score
+from cranpm.verify.tally import Tally
 from cranpm.weights import load_weights
 
-RESULT = "result.npz"
 FACTUAL = "as it is"
-FACTUAL_SETTINGS = frozenset(SimulationSettings.model_fields) - {"world", "first_day"}
+SIMULATED = frozenset(SimulationSettings.model_fields) - {"world", "first_day"}
+"""What counterfactual worlds have in common with the factual one."""
 
 
-def folder_of(job: Job, out: Path) -> Path:
-    return out / "runs" / job.key
+def run_folder(job: Job, out: Path) -> Path:
+    return out / "runs" / job.run
 
 
-def is_done(job: Job, out: Path) -> bool:
-    return (folder_of(job, out) / RESULT).is_file()
+def result_file(job: Job, out: Path) -> Path:
+    return run_folder(job, out) / f"tested-{job.test}.npz"
 
 
 def do(job: Job, experiment: Experiment, archive: Archive, out: Path) -> None:
     """Train (or go on), judge on test days, and leave the result."""
-    folder = folder_of(job, out)
-    began = time.perf_counter()
-    run = Run(job.settings, archive, folder, resume=(folder / "state").is_dir())
-    run.train(lambda _: None, lambda _: None)
+    folder, settings = run_folder(job, out), job.settings
+    if not (folder / "test.json").is_file():
+        train(settings, archive, folder, resume=(folder / "state").is_dir())
     weights = load_weights(folder / "best")
-    settings = job.settings.model
-    size = settings.tile_shape[0]
-    tiles = fixed_tiles(archive.land(), size, run.material.test, experiment.score_days, experiment.score_tiles)
-    sums = {
-        name: evaluate(weights.network, inputs, tiles, settings.leads, run.material.damped)
-        for name, inputs in conditions(experiment, job, archive, out, run.material.scales)
+    network, model = weights.network.eval(), settings.model
+    material = gather(archive, settings, weights.card.scales)
+    size = model.tile_shape[0]
+    tiles = fixed_tiles(archive.land(), size, material.test, experiment.score_days, experiment.score_tiles)
+    scores = {
+        name: score(network, inputs, tiles, model.leads, material.damped)
+        for name, inputs in conditions(experiment, job, archive, out, material.scales)
     }
     facts = {
         "row": job.row,
         "seed": job.seed,
-        "steps": run.steps,
-        "seconds": time.perf_counter() - began,
-        "parameters": sum(parameter.numel() for parameter in weights.network.parameters()),
+        "parameters": sum(parameter.numel() for parameter in network.parameters()),
         "weights_sha256": weights.sha256,
         "archive_snapshot": archive.snapshot,
     }
-    passing = folder / f".{RESULT}"
+    found = result_file(job, out)
+    passing = found.with_name(f".{found.name}.{os.getpid()}")
     with passing.open("wb") as file:
-        days = [str(day) for day in sums[FACTUAL].days]
-        moments = {name: part.moments for name, part in sums.items()}
-        np.savez(file, days=days, facts=json.dumps(facts), conditions=list(moments), moments=list(moments.values()))
-    os.replace(passing, folder / RESULT)
+        np.savez(
+            file,
+            facts=json.dumps(facts),
+            days=[str(day) for day in scores[FACTUAL].days],
+            conditions=list(scores),
+            moments=[one.tally.moments for one in scores.values()],
+            joint=[one.tally.joint for one in scores.values()],
+        )
+    os.replace(passing, found)
 
 
-def load_result(job: Job, out: Path) -> tuple[dict[str, DailySums], dict[str, Any]]:
-    """Sums by condition, and facts of the run."""
-    with np.load(folder_of(job, out) / RESULT) as stored:
+def load_result(job: Job, out: Path) -> tuple[dict[str, Scores], dict[str, Any]]:
+    """Scores by condition, and facts of the run."""
+    with np.load(result_file(job, out)) as stored:
         days = [date.fromisoformat(str(day)) for day in stored["days"]]
-        sums = {
-            str(name): DailySums(days, job.settings.model.leads, moments)
-            for name, moments in zip(stored["conditions"], stored["moments"], strict=True)
+        tallies = [Tally(*pair) for pair in zip(stored["moments"], stored["joint"], strict=True)]
+        scores = {
+            str(name): Scores(days, job.settings.model.leads, tally)
+            for name, tally in zip(stored["conditions"], tallies, strict=True)
         }
-        return sums, json.loads(str(stored["facts"]))
+        return scores, json.loads(str(stored["facts"]))
 
 
 def conditions(
@@ -101,16 +106,15 @@ def make_worlds(
     experiment: Experiment, archive: Archive, days: DayRange, out: Path, on_day: Callable[[date], None] = lambda _: None
 ) -> None:
     """Counterfactual archives of the test days, by the settings and the seed of the factual one."""
-    made = {name: value for name, value in archive.attributes["producer"].items() if name in FACTUAL_SETTINGS}
+    made = {name: value for name, value in archive.attributes["producer"].items() if name in SIMULATED}
     for world in experiment.worlds:
         settings = SimulationSettings.model_validate(made | {"world": world})
         simulate_archive(str(world_place(world, out)), archive.domain, days, settings, on_day)
 
 
-def command(name: str, job: Job, archive: Archive, out: Path, overrides: Sequence[str]) -> list[str]:
+def command(name: str, job: Job, archive: Archive, out: Path, options: Sequence[str]) -> list[str]:
     """The command that does one run: for this machine or a scheduler."""
-    line = ["experiment", name, "--archive", archive.location, "--out", str(out), "--only", job.name]
-    return [*line, *(part for change in overrides for part in ("--set", change))]
+    return ["experiment", name, "--archive", archive.location, "--out", str(out), *options, "--only", job.name]
 
 
 def run_all(
@@ -119,21 +123,22 @@ def run_all(
     archive: Archive,
     out: Path,
     overrides: Sequence[str] = (),
-    on_job: Callable[[int, int, str], None] = lambda done, total, name: None,
+    options: Sequence[str] = (),
+    on_job: Callable[[int, str], None] = lambda number, name: None,
 ) -> list[Job]:
-    """All runs that are not done yet, each in a process of its own."""
+    """All runs that are not done yet, each in a process of its own; `options` are those of the command line."""
     found = jobs(experiment, archive, overrides)
     make_worlds(experiment, archive, found[0].settings.splits.test, out)
     for number, job in enumerate(found):
-        on_job(number, len(found), job.name)
-        if not is_done(job, out):
-            line = [sys.executable, "-m", "cranpm", *command(name, job, archive, out, overrides)]
-            ended = subprocess.run(line, check=False, capture_output=True, text=True)
-            if not is_done(job, out):
+        on_job(number, job.name)
+        if not result_file(job, out).is_file():
+            line = [sys.executable, "-m", "cranpm", *command(name, job, archive, out, options)]
+            ended = subprocess.run(line, check=False, stderr=subprocess.PIPE, text=True)
+            if not result_file(job, out).is_file():
                 raise CranpmError(
                     expected=f"the run {job.name} to end",
                     found=f"exit code {ended.returncode}: {ended.stderr.strip()[-800:]}",
                     remedy="Correct the cause and give the same command again: what is done is kept.",
                 )
-    on_job(len(found), len(found), "")
+    on_job(len(found), "")
     return found

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,15 @@ from cranpm.train.settings import TrainSettings, load_settings
 PLANS = Path(__file__).parent / "plans"
 FORMAT = 1
 """Of results: to be raised when what they mean changes."""
+BUDGETS: Mapping[str, tuple[str, ...]] = {
+    "1min": ("optimiser.epochs=1", "samples.epoch_days=1000"),
+    "5min": ("optimiser.epochs=3", "samples.epoch_days=1600"),
+    "whole": (),
+}
+"""How much of the recipe a run takes; the names say how long that is about with alps.toml on two cores.
+
+Counted in days and not in minutes: a run gives the same result on every machine.
+"""
 
 
 class _Frozen(BaseModel):
@@ -35,8 +44,9 @@ class Experiment(_Frozen):
     title: str
     question: str
     recipe: str = "alps.toml"
+    budget: str = "5min"
     set: tuple[str, ...] = ()
-    """What all rows share: the budget."""
+    """What all rows share."""
     rows: tuple[Row, ...]
     reference: str
     """The row that the others are held against."""
@@ -54,24 +64,28 @@ class Experiment(_Frozen):
         names = [row.name for row in self.rows]
         if len(set(names)) != len(names) or self.reference not in names:
             raise ValueError(f"rows need names of their own, one of them the reference {self.reference}")
+        if self.budget not in BUDGETS:
+            raise ValueError(f"a budget is one of {', '.join(BUDGETS)}, not {self.budget}")
         return self
 
 
 class Job(_Frozen):
-    """One training run of an experiment."""
+    """One training run of an experiment, and its test."""
 
     row: str
     seed: int
     settings: TrainSettings
-    key: str
-    """Of everything that the result depends on."""
+    run: str
+    """Of everything that the weights depend on: rows of several experiments share a run where this is the same."""
+    test: str
+    """Of everything else that the result depends on."""
 
     @property
     def name(self) -> str:
         return f"{self.row}/{self.seed}"
 
 
-def load_experiment(name: str) -> Experiment:
+def load_experiment(name: str, budget: str | None = None) -> Experiment:
     """From a file, or one that is shipped by its name."""
     path = Path(name)
     shipped = PLANS / f"{name}.toml"
@@ -81,21 +95,24 @@ def load_experiment(name: str) -> Experiment:
             found=name,
             remedy="For example cranpm experiment table3a.",
         )
-    return load(Experiment, path if path.is_file() else shipped)
+    return load(Experiment, path if path.is_file() else shipped, budget=budget)
 
 
 def jobs(experiment: Experiment, archive: Archive, overrides: Sequence[str] = ()) -> list[Job]:
     """All runs, rows in order and seeds within; the same budget, days and sampler for every row."""
+    test = _hash(FORMAT, experiment.model_dump(include={"score_days", "score_tiles", "interventions", "worlds"}))
+    shared = [*BUDGETS[experiment.budget], *experiment.set, *overrides]
     found = []
     for row in experiment.rows:
         for seed in experiment.seeds:
-            changes = [*experiment.set, *overrides, *row.set, f"samples.seed={seed}"]
-            settings = load_settings(Path(experiment.recipe), changes)
-            judged = (experiment.score_days, experiment.score_tiles, experiment.interventions, experiment.worlds)
-            text = json.dumps([FORMAT, settings.to_json(), archive.snapshot, judged], sort_keys=True)
-            key = hashlib.sha256(text.encode()).hexdigest()[:16]
-            found.append(Job(row=row.name, seed=seed, settings=settings, key=key))
+            settings = load_settings(Path(experiment.recipe), [*shared, *row.set, f"samples.seed={seed}"])
+            run = _hash(FORMAT, settings.to_json(), archive.snapshot)
+            found.append(Job(row=row.name, seed=seed, settings=settings, run=run, test=test))
     return found
+
+
+def _hash(*parts: Any) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def differences(one: TrainSettings, other: TrainSettings) -> dict[str, tuple[Any, Any]]:

@@ -121,10 +121,10 @@ class CrossAttention(nn.Module):
         sight: Sight,
     ) -> Float[Tensor, "b n width"]:
         query = heads_first(self.query(self.norm_query(tokens)), self.heads)
-        tokens = tokens + self.out(attend(query, key, value, self._bias(sight, query.dtype)))
+        tokens = tokens + self.out(attend(query, key, value, self.bias(sight, query.dtype)))
         return tokens + self.mlp(self.norm_mlp(tokens))
 
-    def _bias(self, sight: Sight, dtype: torch.dtype) -> Float[Tensor, "b heads #n m"] | None:
+    def bias(self, sight: Sight, dtype: torch.dtype) -> Float[Tensor, "b heads #n m"] | None:
         bias = None
         if sight.upwind is not None:
             bias = self.beta.to(dtype)[:, None, None] * sight.upwind.to(dtype)[:, None]

@@ -211,15 +211,12 @@ class Run:
         chosen = self.settings.scores
         size, leads = self.settings.network.tile_shape[0], self.settings.network.leads
         tiles = fixed_tiles(self.archive.land(), size, days, chosen.days, chosen.tiles)
-        own = [
-            tile
-            for number, tile in enumerate(tiles)
-            if number // chosen.tiles % self.fabric.world_size == self.fabric.global_rank
-        ]
+        process = self.fabric.global_rank, self.fabric.world_size
         with self.fabric.autocast():
-            scores = score(network, self.inputs, own, leads, self.material.damped, self.fabric.to_device)
+            scores = score(network, self.inputs, tiles, leads, self.material.damped, self.fabric.to_device, *process)
         if self.fabric.world_size > 1:
-            scores.sums = self.fabric.all_reduce(torch.from_numpy(scores.sums), reduce_op="sum").cpu().numpy()  # type: ignore[union-attr]
+            for part in (scores.tally.moments, scores.tally.joint):
+                part[...] = self.fabric.all_reduce(torch.from_numpy(part), reduce_op="sum").cpu().numpy()  # type: ignore[union-attr]
         return scores
 
     def _end_epoch(self, on_epoch: Report) -> None:

@@ -33,8 +33,8 @@ def starting_weights(settings: TrainSettings) -> Weights | None:
     """The weights to tune, refused where they do not fit the settings; None for a new network."""
     if settings.start is None:
         return None
-    weights = tunable(load_weights(settings.start.weights))
-    if weights.network.settings != settings.network:
+    weights = load_weights(settings.start.weights)
+    if paper_network(weights).settings != settings.network:
         raise CranpmError(
             expected="[network] as the weights have it",
             found="other settings",
@@ -43,15 +43,15 @@ def starting_weights(settings: TrainSettings) -> Weights | None:
     return weights
 
 
-def tunable(weights: Weights) -> Weights:
-    """Refuse weights that cannot be trained on."""
+def paper_network(weights: Weights) -> CranPM:
+    """CRAN-PM of its weights; those of other networks are refused."""
     if not isinstance(weights.network, CranPM):
         raise CranpmError(
             expected="weights of the paper's network",
             found=f"those of {weights.card.network.kind}",
-            remedy="Tune weights of CRAN-PM that `cranpm train` wrote; other networks can only forecast here.",
+            remedy="Name weights of CRAN-PM that `cranpm train` wrote; other networks can only forecast here.",
         )
-    return weights
+    return weights.network
 
 
 def tune(network: CranPM, start: StartSettings) -> None:

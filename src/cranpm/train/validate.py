@@ -1,7 +1,7 @@
 """How good forecasts are on days that were not learned from, beside persistence and damped persistence."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, timedelta
 
 import numpy as np
@@ -13,36 +13,29 @@ from cranpm.grid import Array
 from cranpm.inputs import Inputs
 from cranpm.samples import land_corners
 from cranpm.store import Window
+from cranpm.verify.tally import Tally
 
 METHODS = ("network", "persistence", "damped")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Scores:
-    """Sums over pixels by lead and method: count, squared errors, absolute errors. Scores of parts add up."""
+    """A network and what it must beat on the same pixels, day by day."""
 
+    days: list[date]
     leads: tuple[int, ...]
-    sums: Array = field(default_factory=lambda: np.zeros(0))
+    tally: Tally
+    """(day, method, lead)."""
 
-    def __post_init__(self) -> None:
-        if not self.sums.size:
-            self.sums = np.zeros((len(self.leads), len(METHODS), 3))
-
-    def add(self, lead: int, method: str, error: Array) -> None:
-        error = error[np.isfinite(error)].astype(np.float64)
-        self.sums[self.leads.index(lead), METHODS.index(method)] += (
-            error.size,
-            (error**2).sum(),
-            np.abs(error).sum(),
-        )
+    def of(self, lead: int, method: str = "network") -> Tally:
+        """Over all days."""
+        return self.tally[:, METHODS.index(method), self.leads.index(lead)].sum()
 
     def rmse(self, lead: int, method: str = "network") -> float:
-        count, squares, _ = self.sums[self.leads.index(lead), METHODS.index(method)]
-        return float(np.sqrt(squares / count))
+        return float(self.of(lead, method).rmse)
 
     def mae(self, lead: int, method: str = "network") -> float:
-        count, _, absolute = self.sums[self.leads.index(lead), METHODS.index(method)]
-        return float(absolute / count)
+        return float(self.of(lead, method).mae)
 
     def skill(self, lead: int, reference: str) -> float:
         """1 - RMSE / RMSE of the reference: above 0 is better than it."""
@@ -83,20 +76,22 @@ def score(
     leads: tuple[int, ...],
     damped: DampedPersistence,
     place: Callable[[Tensor], Tensor] = lambda tensor: tensor,
+    rank: int = 0,
+    processes: int = 1,
 ) -> Scores:
-    """Scores of a network on tiles; `place` brings tensors to its device."""
-    scores = Scores(leads)
-    for day in dict.fromkeys(day for day, _ in tiles):
+    """Scores of a network on tiles; `place` brings tensors to its device. Processes share the days: tallies add up."""
+    days = list(dict.fromkeys(day for day, _ in tiles))
+    tally = Tally.zero(len(days), len(METHODS), len(leads))
+    for number in range(rank, len(days), processes):
+        day = days[number]
         context = network.encode_day(*map(place, inputs.day(day)))  # type: ignore[operator]
         for window in (window for when, window in tiles if when == day):
             fine, position = inputs.tile(day, window)
-            lead = torch.tensor(leads)
-            repeated = (fine.expand(len(leads), *fine.shape), position.expand(len(leads), 2), lead)
+            repeated = (fine.expand(len(leads), *fine.shape), position.expand(len(leads), 2), torch.tensor(leads))
             forecast = network.forecast_tile(context, *map(place, repeated)).float().cpu().numpy()  # type: ignore[operator]
-            today = fine[0].numpy()
+            today = inputs.pm25(day, window)
             for index, ahead in enumerate(leads):
                 truth = inputs.pm25(day + timedelta(days=ahead), window)
-                scores.add(ahead, "network", forecast[index] - truth)
-                scores.add(ahead, "persistence", today - truth)
-                scores.add(ahead, "damped", damped.forecast(today, day, ahead, window) - truth)
-    return scores
+                for method, field in enumerate((forecast[index], today, damped.forecast(today, day, ahead, window))):
+                    tally.add((number, method, index), Tally.of(field, truth))
+    return Scores(days, leads, tally)

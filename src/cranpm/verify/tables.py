@@ -1,10 +1,7 @@
 """Scores as tables: the paper's two, and those that it lacks."""
 
-import csv
-import io
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
@@ -13,41 +10,15 @@ from typing import Any
 import numpy as np
 
 from cranpm.verify.agency import Exceedance, fairmode, index_agreement
-from cranpm.verify.bootstrap import Interval
 from cranpm.verify.day import SCALES
 from cranpm.verify.scores import Scores
 from cranpm.verify.stations import seasons
 from cranpm.verify.structure import RANGE_UGM3, WAVELENGTHS_PX, WINDOW
+from cranpm.verify.table import SURE, Table, percent
 from cranpm.verify.tally import EDGES_UGM3, THRESHOLDS_UGM3
 
 TERRAIN = ("all", "flat", "complex")
 CAMS_NOTE = "CAMS: its analysis of the start day for all leads; the archive has no CAMS forecasts."
-SURE = "* the 95 % interval (in brackets; paired bootstrap over days in blocks of a week) leaves out 0."
-
-
-@dataclass(frozen=True)
-class Table:
-    """A title, a header, rows of text and what must be said below them."""
-
-    name: str
-    title: str
-    header: tuple[str, ...]
-    rows: list[tuple[str, ...]]
-    notes: tuple[str, ...] = ()
-
-    def markdown(self) -> str:
-        lines = [f"### {self.title}", "", _line(self.header), _line(["---"] + ["---:"] * (len(self.header) - 1))]
-        lines += [_line(row) for row in self.rows]
-        return "\n".join([*lines, "", *(f"{note}  " for note in self.notes)]).replace("*", "\\*").rstrip() + "\n"
-
-    def csv(self) -> str:
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([self.header, *self.rows])
-        return text.getvalue()
-
-
-def _line(cells: Any) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 @cache
@@ -260,16 +231,6 @@ def spectra(scores: Scores) -> Table:
         rows,
         ("Below 1: structure of that size was lost. Above 1: it was invented.",),
     )
-
-
-def percent(change: Interval | None) -> str:
-    """A change with its interval; a star where it is certain."""
-    if change is None or not np.isfinite(change.value):
-        return ""
-    if not np.isfinite(change.low):
-        return f"{change.value:+.1f} % (too few days)"
-    star = "*" if change.significant else ""
-    return f"{change.value:+.1f} %{star} [{change.low:+.1f}, {change.high:+.1f}]"
 
 
 def _in_paper(numbers: dict[str, Any], fact: Mapping[str, Any]) -> Any:

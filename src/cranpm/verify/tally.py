@@ -50,6 +50,11 @@ class Tally:
         """Of some of the groups."""
         return Tally(self.moments[group], self.joint[group])
 
+    def add(self, group: Any, other: "Tally") -> None:
+        """Count another tally among one of the groups."""
+        self.moments[group] += other.moments
+        self.joint[group] += other.joint
+
     def sum(self, axis: int | tuple[int, ...] = 0) -> "Tally":
         """Of all groups along leading axes together."""
         return Tally(self.moments.sum(axis=axis), self.joint.sum(axis=axis))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cranpm.verify.scores import Scores
-from cranpm.verify.tables import Table
+from cranpm.verify.table import Table
 
 
 def write(scores: Scores, tables: Sequence[Table], folder: Path) -> None:
