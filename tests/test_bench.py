@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
+from model_cases import TINY
 
 from cranpm.bench import archive as bench
 from cranpm.bench import bench_forecast, bench_grouping, bench_network, bench_training, network, parse_precisions
 from cranpm.bench.machine import forget_peak_memory, peak_memory
+from cranpm.bench.scaling import FULL, OURS, WINDOWS, bench_scaling, draw_scaling, scaling_table
 from cranpm.errors import CranpmError
 from cranpm.model import preset
 from cranpm.model.cost import cost
@@ -81,6 +83,25 @@ def test_a_forecast_is_measured_by_stage(monkeypatch):
     even, with_land, adaptive = map(int, facts["tiles: even / with land / adaptive"].split(" / "))
     assert even >= with_land >= adaptive > 0
     assert facts["reference / ours (goal 12)"] > 0
+
+
+def test_cost_grows_as_attention_does(tmp_path):
+    """Pairs of tokens by their square, windows and tiles with the area; ours needs the same memory for all."""
+    shapes = ((256, 256), (512, 512))
+    found = {(one.way, one.shape): one for one in bench_scaling(TINY, shapes)}
+    small, large = ({way: found[way, shape] for way in (FULL, WINDOWS, OURS)} for shape in shapes)
+    assert large[FULL].tokens == 4 * small[FULL].tokens == 32 * 32
+    width, heads, blocks = TINY.fine.width, TINY.fine.heads, TINY.fine.depth + 1
+    pairs = blocks * 2 * 2 * large[FULL].tokens ** 2 * width  # queries by keys, weights by values
+    linear = blocks * large[FULL].tokens * 2 * (3 + 1 + 2 * TINY.mlp_ratio) * width**2
+    assert large[FULL].tflop == pytest.approx((pairs + linear) / 1e12, rel=1e-6)
+    assert large[FULL].gigabytes > heads * large[FULL].tokens ** 2 * 4 / 1e9
+    assert large[WINDOWS].tflop == pytest.approx(4 * small[WINDOWS].tflop, rel=1e-6)
+    assert large[OURS].gigabytes == small[OURS].gigabytes
+    assert all(one.seconds is not None and one.seconds > 0 for one in found.values())
+    draw_scaling(list(found.values()), tmp_path / "s.png")
+    assert (tmp_path / "s.png").read_bytes().startswith(b"\x89PNG")
+    assert "1,024" in scaling_table(list(found.values())).markdown()
 
 
 def test_an_imitated_precision_is_left_out_aloud(monkeypatch):

@@ -25,6 +25,7 @@ title = "Two ways"
 question = "Which is better?"
 recipe = "tiny.toml"
 reference = "whole"
+budget = "whole"
 set = ["optimiser.epochs=1", "scores.days=2"]
 seeds = [0, 1]
 score_days = 4
@@ -51,7 +52,7 @@ def plan(tmp_path):
 def test_rows_differ_from_the_reference_by_what_they_name(name, month):
     experiment = load_experiment(name)
     found = jobs(experiment, month)
-    assert len({job.key for job in found}) == len(found)
+    assert len({job.run for job in found}) == len(found)
     base = {job.seed: job for job in found if job.row == experiment.reference}
     for job in found:
         named = {
@@ -61,9 +62,8 @@ def test_rows_differ_from_the_reference_by_what_they_name(name, month):
             for change in row.set
         }
         changed = differences(job.settings, base[job.seed].settings)
-        assert all(any(key == n or key.startswith(f"{n}.") or n.startswith(key) for n in named) for key in changed), (
-            changed
-        )
+        new_tables = {"opponent"} & {name.partition(".")[0] for name in named}  # a table that only this row has
+        assert {key for key in changed if key not in named and key.partition(".")[0] not in new_tables} == set()
         assert job.settings.samples.seed == job.seed
 
 
@@ -79,14 +79,14 @@ def test_an_experiment_goes_on_after_a_kill_and_gives_the_same_table(plan, month
     started.wait()
     assert run_cli(monkeypatch, *line, str(tmp_path / "killed"), "-q") == 0
     assert run_cli(monkeypatch, *line, str(tmp_path / "straight"), "-q") == 0
-    tables = [(tmp_path / name / "table.md").read_text() for name in ("killed", "straight")]
+    tables = [(tmp_path / name / "two" / "table.md").read_text() for name in ("killed", "straight")]
     assert tables[0] == tables[1]
-    runs = pq.read_table(tmp_path / "straight" / "runs.parquet").to_pylist()
+    runs = pq.read_table(tmp_path / "straight" / "two" / "runs.parquet").to_pylist()
     assert [(run["row"], run["seed"]) for run in runs] == [("whole", 0), ("whole", 1), ("no wind", 0), ("no wind", 1)]
     assert all(json.loads(run["settings"])["optimiser"]["epochs"] == 1 for run in runs)
     experiment = load_experiment(str(plan))
     results = [load_result(job, tmp_path / "straight")[0] for job in jobs(experiment, month)]
-    values = [part[FACTUAL].rmse()[0] for part in results[:2]]
+    values = [part[FACTUAL].rmse(1) for part in results[:2]]
     assert f"{np.mean(values):.2f} ± {np.std(values, ddof=1):.2f}" in tables[0]
     assert "wind zero" in tables[0]
     capsys.readouterr()
@@ -100,6 +100,26 @@ def test_refusals(tmp_path):
         load_experiment("table9")
     with pytest.raises(ValueError, match="names of their own"):
         Experiment(title="", question="", rows=(Row(name="a"), Row(name="a")), reference="a")
+    with pytest.raises(ValueError, match="a budget is one of"):
+        Experiment(title="", question="", rows=(Row(name="a"),), reference="a", budget="7min")
+
+
+def test_rows_of_several_experiments_share_a_run(month):
+    """Table 3b ends where table 3c begins, and what it is judged by does not change the weights."""
+    of = {name: jobs(load_experiment(name), month) for name in ("table3a", "table3b", "table3c", "learning-curves")}
+    run = {name: {job.name: job.run for job in found} for name, found in of.items()}
+    assert run["table3b"]["D + stations and yesterday/1"] == run["table3c"]["whole/1"]
+    assert run["table3a"]["cross/0"] == run["learning-curves"]["2190 days, 0.6 M/0"]
+    other = load_experiment("table3a").model_copy(update={"score_days": 7})
+    job, same = jobs(other, month)[0], of["table3a"][0]
+    assert job.run == same.run
+    assert job.test != same.test
+
+
+def test_a_budget_is_for_all_rows(month):
+    short, long = (jobs(load_experiment("table3a", budget), month) for budget in ("1min", None))
+    assert {job.settings.optimiser.epochs for job in short} == {1}
+    assert {job.settings.optimiser.epochs for job in long} == {3}
 
 
 def test_interventions_change_what_they_say(archive):

@@ -50,6 +50,20 @@ def test_an_epoch_sees_every_day_once(batches):
     assert len(set(seen)) == len(seen) == 2 * len(batches)
 
 
+def test_an_epoch_may_see_some_days_or_all_of_them_again(batches, month):
+    """The order begins as that of a whole epoch does."""
+
+    def seen(days):
+        some = Batches(month, batches.days, NETWORK, SETTINGS.model_copy(update={"epoch_days": days}))
+        return [parsed(name)[0] for number in range(len(some)) for name in some[0, number].names[::3]]
+
+    whole, count = seen(None), len(batches.days)
+    assert seen(6) == whole[:6]
+    twice = seen(2 * count)
+    assert {twice.count(day) for day in batches.days} == {2}
+    assert twice[:count] != twice[count:]
+
+
 def test_numbers_are_those_of_the_archive(batches, month):
     batch = batches[0, 1]
     for tile, name in enumerate(batch.names):

@@ -1,0 +1,104 @@
+"""What the attention shows is what the network does."""
+
+from datetime import date
+
+import numpy as np
+import pytest
+import torch
+from command import run_cli
+from model_cases import TINY, random_network
+
+from cranpm.errors import CranpmError
+from cranpm.experiments.attention import VIEWS, Look, look, strengths, tile_in, watched, windiest
+from cranpm.grid import DOMAINS, Grid
+from cranpm.inputs import Inputs
+from cranpm.model.bridge import CrossAttention
+from cranpm.weights import card_for, save_weights
+
+SIZE = 128
+
+
+@pytest.fixture
+def network():
+    return random_network(TINY.model_copy(update={"distance_bias": True}))
+
+
+def test_the_weights_are_those_that_mix_the_values(network, archive):
+    """softmax . values, passed through the layer's last map, is what the layer adds to its tokens."""
+    inputs, window = Inputs(archive), (slice(0, SIZE), slice(0, SIZE))
+    kept = []
+
+    def keep(layer, arguments, result):
+        kept.append((layer, arguments, result))
+
+    layers = [module for module in network.modules() if isinstance(module, CrossAttention)]
+    handles = [layer.register_forward_hook(keep) for layer in layers]
+    fine, position = inputs.tile(archive.days[1], window)
+    with torch.no_grad(), watched(network, "as learned") as found:
+        context = network.encode_day(*inputs.day(archive.days[1]))
+        network.forecast_tile(context, fine[None], position[None], torch.tensor([1]))
+    for handle in handles:
+        handle.remove()
+    assert len(found) == len(layers) > 0
+    for weights, (layer, (tokens, _, value, _), result) in zip(found, kept, strict=True):
+        with torch.no_grad():
+            mixed = tokens + layer.out((weights @ value).transpose(1, 2).flatten(2))
+            assert torch.allclose(mixed + layer.mlp(layer.norm_mlp(mixed)), result, atol=1e-4)
+
+
+def test_a_look_sums_to_one_and_biases_turn_it(network, archive):
+    inputs, window = Inputs(archive), (slice(0, SIZE), slice(0, SIZE))
+    looks = {view: look(network, inputs, archive.days[1], window, view=view) for view in VIEWS}
+    for seen in looks.values():
+        assert seen.together.sum() == pytest.approx(1, abs=1e-5)
+        assert seen.together.shape == seen.grid.shape
+        assert seen.grid.south <= archive.domain.coarse.south  # the last patches are partly filled
+    assert looks["as learned"].upwind_share() > looks["without wind bias"].upwind_share()
+    assert not np.allclose(looks["without wind bias"].together, looks["without biases"].together)
+
+
+def test_upwind_is_where_the_wind_comes_from():
+    tokens = Grid(50, 0, 1.0, 3, 3)
+    west = np.zeros((1, 1, 3, 3))
+    west[..., 1, 0], west[..., 1, 2] = 0.75, 0.25
+    tile = Grid(49, 1, 0.01, 100, 100)  # the cell in the middle
+    assert Look(date(2021, 1, 1), (5.0, 0.0), west, tokens, tile).upwind_share() == pytest.approx(0.75)
+    assert Look(date(2021, 1, 1), (-5.0, 0.0), west, tokens, tile).upwind_share() == pytest.approx(0.25)
+
+
+def test_tiles_stay_on_the_grid():
+    grid = DOMAINS["alps"].fine
+    assert tile_in((slice(300, 400), slice(500, 520)), grid, 128) == (slice(286, 414), slice(446, 574))
+    assert tile_in((slice(0, 10), slice(1190, 1200)), grid, 128) == (slice(0, 128), slice(1072, 1200))
+
+
+def test_days_of_west_and_east_wind(archive):
+    inputs, window = Inputs(archive), (slice(0, SIZE), slice(0, SIZE))
+    days = archive.days[1:]
+    found = windiest(inputs, days, window)
+    coarse = archive.domain.coarse
+    tile = archive.domain.fine.window(*window)
+    rows, cols = coarse.slices(tile.north, tile.west, tile.south, tile.east)
+    along = {day: float(inputs.day(day)[1][0, 0, rows, cols].mean()) for day in days}
+    assert along[found["westerly"]] == max(along.values())
+    assert along[found["easterly"]] == min(along.values())
+
+
+def test_strengths_and_a_network_without_them(network, archive):
+    assert {name.rpartition(".")[2] for name in strengths(network)} == {"alpha", "beta", "nearness"}
+    other = random_network(TINY.model_copy(update={"fusion": "add"}))
+    with pytest.raises(CranpmError, match="cross-attention"):
+        look(other, Inputs(archive), archive.days[1], (slice(0, SIZE), slice(0, SIZE)))
+
+
+def test_the_command(network, archive, tmp_path, monkeypatch, capsys):
+    save_weights(tmp_path / "weights", network, card_for(network))
+    days = f"{archive.days[1]}..{archive.days[-1]}"
+    line = ["attention", "--archive", archive.location, "--weights", str(tmp_path / "weights"), "--days", days]
+    box = archive.domain.fine
+    region = f"{box.north},{box.west},{box.south},{box.east}"
+    assert run_cli(monkeypatch, *line, "--out", str(tmp_path / "out"), "--region", region) == 0
+    assert (tmp_path / "out" / "attention.png").read_bytes().startswith(b"\x89PNG")
+    printed = capsys.readouterr().out
+    assert "upwind" in printed
+    assert "beta" in (tmp_path / "out" / "attention.md").read_text()
