@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 ARCHIVE := build/europe.archive
 
-.PHONY: help forecast table1 test test-long lint format geography clean
+.PHONY: help forecast table1 experiments transfer test test-long lint format geography clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -21,6 +21,12 @@ forecast: $(READY) ## simulate some days of Europe and forecast the next three a
 
 table1: $(READY) ## train ours and all opponents on the simulated Alps and verify them (two hours; goes on when stopped)
 	@tools/table1.sh $(BIN)/cranpm build/table1 build/alps.archive
+
+experiments: $(READY) ## the paper's tables 3a to 3c, counterfactuals and learning curves (six hours; goes on when stopped)
+	@tools/experiments.sh $(BIN)/cranpm build/experiments build/alps.archive
+
+transfer: $(READY) ## Europe's weights on simulated India and North America, as they are and tuned (an hour)
+	@tools/transfer.sh $(BIN)/cranpm build/transfer
 
 test: lint ## lint, types and all tests but the long ones
 	@$(BIN)/python -m pytest -m "not long" --cov --cov-report=term

@@ -54,7 +54,7 @@ INNER = {
     "cli": "console archive training forecasting verifying experimenting network benches __init__",
     "baselines": "base persistence damped climatology cams body convlstm simvp earthformer climax topoflow learned "
     "__init__",
-    "verify": "tally structure bootstrap agency stations methods day run scores table tables write __init__",
+    "verify": "tally structure bootstrap agency stations methods day run scores table tables means write __init__",
     "experiments": "spec intervene run report attention __init__",
     "train": "settings optimise state validate record material start keep loop __init__",
 }

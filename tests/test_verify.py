@@ -17,7 +17,7 @@ from cranpm.grid import coarsen
 from cranpm.predict import predict
 from cranpm.products import publish, rounded
 from cranpm.regions import regions
-from cranpm.verify import Plan, Product, Simple, all_tables, judge, verify
+from cranpm.verify import Plan, Product, Simple, all_tables, judge, mean_maps, means_table, verify, write_means
 from cranpm.verify.day import SCALES, STRIP, Setting, measure
 from cranpm.verify.run import load_records
 from cranpm.verify.stations import groups, roughness_m, sample
@@ -328,3 +328,24 @@ def test_the_command_writes_scores_and_tables(archive, products, tmp_path, monke
     fit = f"{archive.days[0]}..{archive.days[4]}"
     assert run_cli(monkeypatch, *line, "--leads", "1", "--baselines", "damped", "--fit-days", fit) == 1
     assert "no day shared by learning and scoring" in capsys.readouterr().err
+
+
+def test_mean_maps_are_means_of_days(plan, archive, products, tmp_path):
+    days = archive.days[1:3]
+    means = mean_maps(plan, days, 1)
+    truth = np.mean([archive.pm25(day + timedelta(days=1)) for day in days], axis=0)
+    today = np.mean([archive.pm25(day) for day in days], axis=0)
+    assert np.allclose(means.truth, truth, equal_nan=True, atol=1e-4)
+    assert np.allclose(means.forecasts["persistence"], today, equal_nan=True, atol=1e-4)
+    known = np.isfinite(truth)
+    area = np.broadcast_to(archive.domain.fine.row_area_km2[:, None], truth.shape)[known]
+    slope = np.cov(truth[known], today[known], aweights=area)
+    assert float(means.tally("persistence").slope) == pytest.approx(slope[0, 1] / slope[0, 0], rel=1e-3)
+    assert float(means.tally("ours").slope) == pytest.approx(1.05 * slope[0, 1] / slope[0, 0], rel=1e-3)
+    row = next(row for row in means_table(means).rows if row[0] == "ours")
+    bias = np.average((1.05 * today + 2 - truth)[known], weights=area)
+    assert float(row[2]) == pytest.approx(bias, abs=0.01)  # products are packed
+    write_means(means, tmp_path / "means.nc")
+    with netCDF4.Dataset(tmp_path / "means.nc") as file:
+        assert np.allclose(np.ma.filled(file["ours"][:], np.nan), means.forecasts["ours"], equal_nan=True)
+        assert file["truth"].units == "ug m-3"

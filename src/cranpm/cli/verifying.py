@@ -40,6 +40,9 @@ def verify(
     similarity: Annotated[
         bool, typer.Option("--ssim/--no-ssim", help="Structural similarity, the slowest part.")
     ] = True,
+    means: Annotated[
+        bool, typer.Option("--means", help="Compare the mean maps of the first lead over the days, too.")
+    ] = False,
     jobs: Annotated[int, typer.Option(min=1, help="Processes that share the days.")] = 1,
     quiet: Quiet = False,
 ) -> None:
@@ -50,7 +53,7 @@ def verify(
     from cranpm.days import parse_days, parse_leads
     from cranpm.errors import CranpmError
     from cranpm.store import Archive
-    from cranpm.verify import Plan, Product, all_tables, judge, write
+    from cranpm.verify import Plan, Product, all_tables, judge, mean_maps, means_table, write, write_means
 
     opened = Archive(archive)
     ahead, wanted = parse_leads(leads), list(parse_days(days))[::every]
@@ -69,7 +72,12 @@ def verify(
         scores = judge(plan, wanted, folder, jobs, bar.reach)
     with err.status("summing up", spinner="dots"):
         tables = all_tables(scores, reference, paper)
-        write(scores, tables, folder)
+    if means:
+        with progress_bar("mean maps", len(scores.days), quiet) as bar:
+            maps = mean_maps(plan, scores.days, ahead[0], bar.reach)
+        write_means(maps, folder / "means.nc")
+        tables.append(means_table(maps))
+    write(scores, tables, folder)
     for table in tables:
         if table.name in PRINTED:
             out.print(_shown(table))

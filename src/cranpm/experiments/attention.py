@@ -171,7 +171,9 @@ def draw_looks(looks: dict[tuple[str, str], Look], inputs: Inputs, path: Path) -
         u, v = seen.wind_ms
         speed = float(np.hypot(u, v))
         middle = ((west + east) / 2, (north + south) / 2)
-        axes.quiver(*middle, u / speed, v / speed, color=INK, scale=9, width=0.012, pivot="middle", zorder=3)
+        axes.quiver(
+            *middle, u / speed, v / speed, color=INK, edgecolor="white", linewidth=1.2, scale=8, width=0.014, zorder=3
+        )
         axes.set_title(
             f"{wind} wind, {speed:.1f} m s$^{{-1}}$, {seen.day}\n{view}: {100 * seen.upwind_share():.0f} % upwind",
             loc="left",

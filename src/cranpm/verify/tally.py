@@ -91,6 +91,12 @@ class Tally:
         return _ratio(both, np.sqrt(forecast * truth))
 
     @property
+    def slope(self) -> Array:
+        """Of the line through forecast over truth."""
+        _, truth, both = _covariances(self.totals)
+        return _ratio(both, truth)
+
+    @property
     def r2(self) -> Array:
         """Share of the truth's variance that is explained: 1 - mean squared error / variance; may be negative."""
         return 1 - _ratio(mean_square(self.totals), _covariances(self.totals)[1])

@@ -1,0 +1,36 @@
+#!/bin/sh
+# Weights that know Europe alone, on simulated North America and India: as they are, and tuned on three months there.
+# Goes on where it stopped. Usage: tools/transfer.sh CRANPM FOLDER [WEIGHTS]
+set -eu
+cranpm=$1 folder=$2 weights=${3:-shipped}
+tuned_on=2021-10-01..2021-12-20 chosen_on=2021-12-24..2022-01-02
+judged=2022-01-06..2022-12-28 every=16
+mkdir -p "$folder"
+
+forecast() { # NAME WEIGHTS OPTIONS
+    made=$folder/$region/$1
+    if [ ! -f "$made/.done" ]; then
+        "$cranpm" forecast --archive "$archive" --weights "$2" --day $judged --every $every --leads 1 --format nc \
+            --out "$made" ${3:-}
+        touch "$made/.done"
+    fi
+}
+
+for region in india usa_canada; do
+    archive=$folder/$region.archive
+    "$cranpm" simulate --domain $region --days 2021-09-30..2022-12-31 "$archive"
+    forecast zero-shot "$weights" --degrade
+    run=$folder/$region/run
+    if [ ! -f "$run/test.json" ]; then
+        resume=""
+        if [ -d "$run/state" ]; then resume="--resume"; fi
+        # shellcheck disable=SC2086
+        "$cranpm" finetune "$weights" small-europe.toml --archive "$archive" --out "$run" $resume \
+            --set splits.train=$tuned_on --set splits.validation=$chosen_on --set splits.test=2022-01-06..2022-12-28 \
+            --set optimiser.learning_rate=3e-4 --set optimiser.epochs=10
+    fi
+    forecast tuned "$run/best"
+    "$cranpm" verify --archive "$archive" --days $judged --every $every --leads 1 --baselines persistence,damped \
+        --fit-days $tuned_on --means --no-ssim --out "$folder/$region/verified" \
+        --forecasts zero-shot="$folder/$region/zero-shot" --forecasts tuned="$folder/$region/tuned"
+done
