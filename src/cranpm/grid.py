@@ -243,14 +243,17 @@ def refine(values: Array, source: Grid, target: Grid) -> Array:
     Exact on linear fields: the half cell beyond the outermost centres is extrapolated.
     Where some of the four neighbours are missing the others share their weight; where all are, NaN.
     """
-    if (
-        target.north > source.north
-        or target.south < source.south
-        or target.west < source.west
-        or target.east > source.east
+    reach = 1e-3 * source.step
+    if not (
+        target.lat[0] <= source.north + reach
+        and target.lat[-1] >= source.south - reach
+        and target.lon[0] >= source.west - reach
+        and target.lon[-1] <= source.east + reach
     ):
         raise CranpmError(
-            expected=f"a target inside {source}", found=str(target), remedy="Refine to a grid that the source covers."
+            expected=f"a target with its centres inside {source}",
+            found=str(target),
+            remedy="Refine to a grid that the source covers.",
         )
     rows, cols = source.row_col(target.lat, target.lon)
     values = np.asarray(values, dtype=np.float32)

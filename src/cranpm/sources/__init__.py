@@ -1,0 +1,15 @@
+"""Providers' files in, validated fields on our grids out. Nothing after the archive knows where a day came from."""
+
+from collections.abc import Mapping
+
+from cranpm.sources.cams import Cams
+from cranpm.sources.eea import Eea
+from cranpm.sources.elevation import Elevation
+from cranpm.sources.era5 import Era5
+from cranpm.sources.ghap import Ghap
+from cranpm.sources.openaq import OpenAq
+
+SOURCES: Mapping[str, Ghap | Cams | Era5 | Eea | OpenAq | Elevation] = {
+    source.name: source for source in (Ghap(), Cams(), Era5(), Eea(), OpenAq(), Elevation())
+}
+"""In the order in which a file is offered to them; the first that knows it has it."""

@@ -1,0 +1,257 @@
+"""EEA's stations: hourly PM2.5 as Parquet (E1a verified, E2a up to date) and their metadata; daily means by UTC day.
+
+Values count whose validity is 1 to 4; 2 and 3 are below the limit of detection, and to leave clean air out would bias
+the means. Stamps are naive and mean UTC+1. A day needs three quarters of its hours. GHAP learned from these stations:
+scores at them are not independent of the 1-km field.
+"""
+
+import csv
+import gzip
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from cranpm.errors import CranpmError
+from cranpm.fields import PM25_CEILING_UGM3, Stations
+from cranpm.grid import Array, Domain
+from cranpm.sources.base import DayReader, Reading, Request, Seen
+from cranpm.sources.files import Piece, sniff
+
+PM25 = 6001
+VALID = (1, 2, 3, 4)
+NOISE_UGM3 = -5.0
+"""Clean air measured with noise; what is lower is no measurement (-999, -5008)."""
+UNITS = ("ug.m-3", "ug/m3", "µg/m3", "ug m-3")
+CLOCK_HOURS = 1
+"""Stamps are in UTC+1."""
+LEAST_HOURS = 18
+STUCK_HOURS = 12
+"""So many equal values in a row are an instrument that hangs."""
+COLUMNS = ("Samplingpoint", "Pollutant", "Start", "End", "Value", "Unit", "AggType", "Validity")
+METADATA = ("Sampling Point Id", "Longitude", "Latitude", "Air Quality Station Type", "Air Quality Station Area")
+SERVICE = "https://eeadmz1-downloads-api-appservice.azurewebsites.net/ParquetFile/urls"
+METADATA_URL = "https://discomap.eea.europa.eu/map/fme/metadata/PanEuropean_metadata.csv"
+
+
+class Eea:
+    """Daily means at stations."""
+
+    name = "eea"
+    gives = ("stations",)
+
+    def look(self, piece: Piece) -> Seen | None:
+        with piece.local() as path:
+            kind = sniff(path)
+            if kind == "parquet":
+                return self._look_at_values(piece, path)
+            if kind in ("text", "gzip") and set(METADATA) <= set(header(path)):
+                return Seen(piece, self.name, ("metadata of stations",))
+        return None
+
+    def _look_at_values(self, piece: Piece, path: Path) -> Seen | None:
+        file = _parquet(path, str(piece))
+        if not set(COLUMNS) <= set(file.schema_arrow.names):
+            return None
+        table = file.read(columns=["Samplingpoint", "Start", "AggType"])
+        if not table.num_rows:
+            return Seen(piece, self.name, ("no values",))
+        ends = pc.min_max(table["Start"]).as_py()
+        points = pc.unique(table["Samplingpoint"]).to_pylist()
+        kinds = "/".join(sorted(str(kind) for kind in pc.unique(table["AggType"]).to_pylist()))
+        return Seen(
+            piece, self.name, tuple(f"{point_of(p)} by {kinds}" for p in points), ends["min"].date(), ends["max"].date()
+        )
+
+    def open(self, pieces: Sequence[Piece], domain: Domain, lenient: bool) -> DayReader:
+        days: dict[date, dict[str, float]] = {}
+        dropped: dict[str, int] = {}
+        for piece in pieces:
+            with piece.local() as path:
+                if sniff(path) != "parquet":
+                    continue
+                for point, of_point in daily_means(
+                    _parquet(path, str(piece)).read(columns=list(COLUMNS)), str(piece), dropped
+                ).items():
+                    for day, value in of_point.items():
+                        if days.setdefault(day, {}).setdefault(point, value) != value:
+                            raise CranpmError(
+                                expected=f"one mean of {point} on {day}",
+                                found=f"another in {piece}",
+                                remedy="Leave out the up-to-date (E2a) file where there is a verified (E1a) one.",
+                            )
+
+        def day_of(day: date) -> Reading:
+            found = days.get(day, {})
+            ids = np.array(sorted(found), dtype=str)
+            values = np.array([found[name] for name in ids], np.float64)
+            return Reading({"station_ids": ids, "stations": values}, (), {"dropped_values": dict(dropped)})
+
+        return day_of
+
+    def requests(self, days: Sequence[date], domain: Domain, countries: Sequence[str] = ()) -> list[Request]:
+        """The service lists the files of countries; each file holds all years of a sampling point."""
+        ask = {
+            "post": SERVICE,
+            "body": {
+                "countries": list(countries),
+                "cities": [],
+                "pollutants": ["PM2.5"],
+                "dataset": 2,
+                "aggregationType": "hour",
+                "source": "API",
+            },
+        }
+        metadata = Request(self.name, "PanEuropean_metadata.csv", {"url": METADATA_URL}, gigabytes=0.03)
+        return [Request(self.name, "eea-parquet", ask, gigabytes=0.002 * 150 * max(1, len(countries))), metadata]
+
+
+def _parquet(path: Path, label: str) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(path)
+    except (pa.ArrowException, OSError) as error:
+        raise CranpmError(expected=f"a Parquet file {label}", found=str(error), remedy="Fetch it again.") from None
+
+
+def point_of(text: str) -> str:
+    """The sampling point without its country: `CZ/SPO.X` and `SPO.X` are the same."""
+    return str(text).rpartition("/")[2]
+
+
+def daily_means(table: pa.Table, label: str, dropped: dict[str, int]) -> dict[str, dict[date, float]]:
+    """By sampling point and UTC day; `dropped` counts what was not used, and why."""
+    table = table.filter(pc.equal(table["Pollutant"], PM25))
+    units = {str(unit) for unit in pc.unique(table["Unit"]).to_pylist()}
+    if not units <= set(UNITS):
+        raise CranpmError(
+            expected=f"PM2.5 in {' or '.join(UNITS)} in {label}",
+            found=", ".join(sorted(units)),
+            remedy="Fetch it again.",
+        )
+    values = np.array([np.nan if value is None else float(value) for value in table["Value"].to_pylist()])
+    validity = table["Validity"].to_numpy()
+    hourly = np.array([kind == "hour" for kind in table["AggType"].to_pylist()])
+    starts = table["Start"].cast(pa.timestamp("s")).to_numpy().astype("datetime64[s]")
+    points = np.array([point_of(point) for point in table["Samplingpoint"].to_pylist()])
+    reasons = {
+        "not valid": ~np.isin(validity, VALID),
+        "not hourly": ~hourly,
+        "no number": ~np.isfinite(values),
+        "implausible": (values < NOISE_UGM3) | (values > PM25_CEILING_UGM3),
+    }
+    kept = np.ones(len(values), bool)
+    for reason, bad in reasons.items():
+        dropped[reason] = dropped.get(reason, 0) + int((kept & bad).sum())
+        kept &= ~bad
+    found: dict[str, dict[date, float]] = {}
+    for point in np.unique(points[kept]):
+        own = kept & (points == point)
+        times, first = np.unique(starts[own] - np.timedelta64(CLOCK_HOURS, "h"), return_index=True)
+        dropped["a time twice"] = dropped.get("a time twice", 0) + int(own.sum()) - len(times)
+        hours = values[own][first]
+        stuck = runs_of_equal(hours) >= STUCK_HOURS
+        dropped["stuck"] = dropped.get("stuck", 0) + int(stuck.sum())
+        found[str(point)] = _means(times[~stuck], hours[~stuck])
+    return found
+
+
+def runs_of_equal(values: Array) -> Array:
+    """How long the run of equal values is that each value belongs to; zeros, which instruments clip to, are none."""
+    if not values.size:
+        return np.zeros(0, int)
+    starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+    lengths = np.diff(np.append(starts, len(values)))
+    return np.where(values == 0, 0, np.repeat(lengths, lengths))
+
+
+def _means(times: Array, values: Array) -> dict[date, float]:
+    days, inverse, counts = np.unique(times.astype("datetime64[D]"), return_inverse=True, return_counts=True)
+    sums = np.bincount(inverse, values, len(days))
+    enough = counts >= LEAST_HOURS
+    return {
+        day.item(): max(float(total / count), 0.0)
+        for day, total, count in zip(days[enough], sums[enough], counts[enough], strict=True)
+    }
+
+
+def header(path: Path) -> list[str]:
+    """Column names of a table."""
+    with _text(path) as file:
+        return next(csv.reader(file, dialect=_dialect(path)), [])
+
+
+def _text(path: Path) -> io.TextIOBase:
+    if sniff(path) == "gzip":
+        return io.TextIOWrapper(gzip.open(path), encoding="utf-8-sig", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
+
+
+def _dialect(path: Path) -> type[csv.Dialect]:
+    with _text(path) as file:
+        first = file.readline()
+    return csv.excel_tab if "\t" in first else csv.excel
+
+
+def read_stations(pieces: Sequence[Piece], domain: Domain) -> Stations:
+    """PM2.5 sampling points inside the domain, each once, by name."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for piece in pieces:
+        with piece.local() as path:
+            if sniff(path) not in ("text", "gzip"):
+                continue
+            with _text(path) as file:
+                for row in _inside(csv.DictReader(file, dialect=_dialect(path)), domain):
+                    found.setdefault(point_of(row["Sampling Point Id"]), row)
+    if not found:
+        raise CranpmError(
+            expected=f"stations of PM2.5 inside {domain}",
+            found="none in the metadata",
+            remedy="Fetch EEA's DataExtract.csv.",
+        )
+    names = sorted(found)
+    rows = [found[name] for name in names]
+    return Stations(
+        ids=np.array(names),
+        lat=np.array([float(row["Latitude"]) for row in rows]),
+        lon=np.array([float(row["Longitude"]) for row in rows]),
+        altitude_m=np.array([_altitude(row) for row in rows]),
+        country=np.array(
+            [str(row.get("Air Quality Station EoI Code") or row.get("Country") or "")[:2] for row in rows]
+        ),
+        kind=np.array([str(row["Air Quality Station Type"]) for row in rows]),
+        area=np.array([str(row["Air Quality Station Area"]).partition("-")[0] for row in rows]),
+    )
+
+
+def _inside(rows: Iterable[Mapping[str, Any]], domain: Domain) -> Iterable[Mapping[str, Any]]:
+    for row in rows:
+        pollutant = str(row.get("Air Pollutant", "PM2.5"))
+        if pollutant not in ("PM2.5", str(PM25)) and not pollutant.endswith(f"/{PM25}"):
+            continue
+        try:
+            lat, lon = float(row["Latitude"]), float(row["Longitude"])
+        except (TypeError, ValueError):
+            continue  # a station that nobody can find
+        if bool(domain.fine.contains(lat, lon)):
+            yield row
+
+
+def _altitude(row: Mapping[str, Any]) -> float:
+    try:
+        altitude = float(row.get("Altitude") or "nan")
+    except ValueError:
+        return float("nan")
+    return altitude if -450 < altitude < 4900 else float("nan")
+
+
+def days_of(seen: Seen) -> list[date]:
+    """UTC days that a file touches."""
+    if seen.first is None or seen.last is None:
+        return []
+    return [seen.first + timedelta(days=number) for number in range(-1, (seen.last - seen.first).days + 1)]

@@ -1,0 +1,125 @@
+"""Relief from any raster: Copernicus GLO-90, GMTED2010, .hgt tiles, in any projection; means and spreads of pixels."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+import rasterio
+from rasterio.enums import Resampling
+from rasterio.transform import from_origin
+from rasterio.vrt import WarpedVRT
+from rasterio.warp import reproject
+
+from cranpm.errors import CranpmError
+from cranpm.grid import Array, Domain, Grid
+from cranpm.sources.base import Request, Seen
+from cranpm.sources.files import Piece, sniff
+
+LOWEST_M, HIGHEST_M = -450.0, 8900.0
+"""Of land; a void (-32768, -9999) is below and is no height."""
+EARTH = "EPSG:4326"
+GLO90 = "https://copernicus-dem-90m.s3.amazonaws.com/{name}/{name}.tif"
+
+
+class Elevation:
+    """Heights, once for an archive."""
+
+    name = "elevation"
+    gives = ("elevation",)
+
+    def look(self, piece: Piece) -> Seen | None:
+        with piece.local() as path:
+            if sniff(path) not in ("tiff", "hgt"):
+                return None
+            with open_raster(path, str(piece)) as raster:
+                crs = raster.crs.to_string() if raster.crs else "no projection"
+                return Seen(piece, self.name, (f"{raster.height} x {raster.width} pixels, {crs[:40]}",))
+
+    def requests(self, domain: Domain) -> list[Request]:
+        """Tiles of one degree; there are none over the open sea, and a tile that is not there is sea."""
+        found = []
+        for lat in range(int(np.floor(domain.south)), int(np.ceil(domain.north))):
+            for lon in range(int(np.floor(domain.west)), int(np.ceil(domain.east))):
+                name = f"Copernicus_DSM_COG_30_{_side(lat, 'NS')}_00_{_side(lon, 'EW', 3)}_00_DEM"
+                ask = {"url": GLO90.format(name=name), "missing": "sea"}
+                found.append(Request(self.name, f"{name}.tif", ask, gigabytes=0.004))
+        return found
+
+
+def _side(degrees: int, letters: str, digits: int = 2) -> str:
+    return f"{letters[degrees < 0]}{abs(degrees):0{digits}d}"
+
+
+def open_raster(path: Path, label: str) -> rasterio.DatasetReader:
+    try:
+        raster = rasterio.open(path)
+    except rasterio.errors.RasterioError as error:
+        raise CranpmError(expected=f"a raster {label}", found=str(error), remedy="Fetch it again.") from None
+    if raster.crs is None:
+        raise CranpmError(
+            expected=f"a projection in {label}", found="none", remedy="Use a GeoTIFF that states it, or an .hgt tile."
+        )
+    return raster
+
+
+def read_elevation(pieces: Sequence[Piece], grid: Grid, land: Array) -> tuple[Array, Array]:
+    """Mean height and its spread (m) in every pixel of a grid; 0 at sea. Land without any height is refused."""
+    total, squares, count = (np.zeros(grid.shape) for _ in range(3))
+    target = {"crs": EARTH, "transform": from_origin(grid.west, grid.north, grid.step, grid.step)}
+    with ExitStack() as opened:
+        for piece in pieces:
+            path = opened.enter_context(piece.local())
+            raster = opened.enter_context(open_raster(path, str(piece)))
+            heights = _heights(raster)
+            for field, sums in ((heights, total), (heights**2, squares), (np.isfinite(heights) * 1.0, count)):
+                sums += _resampled(np.nan_to_num(field), raster, target, grid)
+    mean = np.divide(total, count, out=np.full(grid.shape, np.nan), where=count > 1e-6)
+    square = np.divide(squares, count, out=np.full(grid.shape, np.nan), where=count > 1e-6)
+    _check(mean, land, pieces)
+    spread = np.sqrt(np.maximum(square - mean**2, 0))
+    return tuple(np.where(land, np.nan_to_num(part), 0).astype(np.float32) for part in (mean, spread))  # type: ignore[return-value]
+
+
+def _heights(raster: rasterio.DatasetReader) -> Array:
+    """As float64, NaN where there is none."""
+    values = raster.read(1).astype(np.float64)
+    if raster.nodata is not None:
+        values[values == raster.nodata] = np.nan
+    values[(values < LOWEST_M) | (values > HIGHEST_M)] = np.nan
+    return values
+
+
+def _resampled(field: Array, raster: rasterio.DatasetReader, target: dict[str, object], grid: Grid) -> Array:
+    """Mean over the pixel where the raster is finer, else bilinear; 0 outside the raster."""
+    out = np.zeros(grid.shape)
+    finer = _step(raster) < 0.9 * grid.step
+    reproject(
+        field,
+        out,
+        src_crs=raster.crs,
+        src_transform=raster.transform,
+        dst_crs=target["crs"],
+        dst_transform=target["transform"],
+        resampling=Resampling.average if finer else Resampling.bilinear,
+        init_dest_nodata=True,
+        dst_nodata=0,
+    )
+    return out
+
+
+def _step(raster: rasterio.DatasetReader) -> float:
+    """Width of a pixel in degrees, about."""
+    with WarpedVRT(raster, crs=EARTH) as warped:
+        return float(abs(warped.transform.a))
+
+
+def _check(mean: Array, land: Array, pieces: Sequence[Piece]) -> None:
+    without = land & ~np.isfinite(mean)
+    if without.any():
+        rows, cols = np.nonzero(without)
+        raise CranpmError(
+            expected=f"a height for every pixel of land, from {len(pieces)} raster{'s' * (len(pieces) != 1)}",
+            found=f"none for {without.sum() / land.sum():.1%} of it, first at row {rows[0]}, column {cols[0]}",
+            remedy="Fetch the tiles of the whole domain: cranpm fetch elevation.",
+        )

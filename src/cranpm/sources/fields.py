@@ -1,0 +1,70 @@
+"""Files of gridded variables, NetCDF or GRIB, one or many, as timelines by quantity and level."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from datetime import date
+
+from cranpm.errors import CranpmError
+from cranpm.sources import grib, netcdf
+from cranpm.sources.base import Seen
+from cranpm.sources.daily import Timeline
+from cranpm.sources.files import Piece, sniff
+from cranpm.sources.names import LevelKind
+from cranpm.sources.variable import Variable
+
+READERS = {"netcdf": netcdf.variables, "grib": grib.variables}
+_unpacked = ExitStack()
+"""Members of ZIPs that are open; they go when the process does."""
+
+
+def variables(piece: Piece) -> list[Variable]:
+    """All known quantities of a file; none if it is of another format."""
+    path = _unpacked.enter_context(piece.local())
+    reader = READERS.get(sniff(path))
+    return reader(path, str(piece)) if reader else []
+
+
+def seen(piece: Piece, source: str, found: Sequence[Variable]) -> Seen:
+    """A glance at a file of some variables."""
+    holds = sorted({label(variable, level) for variable in found for level in variable.levels})
+    days = [
+        time.astype("datetime64[D]").item()
+        for variable in found
+        for time in (variable.times.min(), variable.times.max())
+    ]
+    versions = sorted({variable.version for variable in found if variable.version})
+    notes = tuple(f"expver {version}" for version in versions)
+    return Seen(piece, source, tuple(holds), min(days), max(days), notes)
+
+
+def label(variable: Variable, level: float) -> str:
+    """As our channels are called; model levels, which they do not have, by number."""
+    name = variable.quantity.name
+    return {"surface": name, "pressure": f"{name}{level:g}", "model": f"{name} on model level {level:g}"}[variable.kind]
+
+
+class Gridded:
+    """Timelines of a set of files."""
+
+    def __init__(self, pieces: Sequence[Piece]):
+        self.variables = [variable for piece in pieces for variable in variables(piece)]
+        self._known: dict[tuple[str, LevelKind, float], Timeline] = {}
+
+    def timeline(self, name: str, kind: LevelKind = "surface", level: float = 0.0) -> Timeline | None:
+        """None where no file has the quantity at that level."""
+        key = (name, kind, level)
+        if key not in self._known:
+            found = [v for v in self.variables if v.quantity.name == name and v.kind == kind]
+            self._known[key] = Timeline(label(found[0], level) if found else name, found, level)
+        return self._known[key] if self._known[key].moments else None
+
+    def levels(self, name: str, kind: LevelKind) -> set[float]:
+        return {level for v in self.variables if v.quantity.name == name and v.kind == kind for level in v.levels}
+
+
+def lacking(channel: str, day: date, source: str) -> CranpmError:
+    return CranpmError(
+        expected=f"{channel} for {day} in the files of {source}",
+        found="none",
+        remedy=f"Fetch it: cranpm fetch {source} --days {day} ...; or ingest with --degrade to go without.",
+    )

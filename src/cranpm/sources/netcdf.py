@@ -1,0 +1,229 @@
+"""NetCDF files of the providers, old and new layouts: what is in them, read only as far as it is needed."""
+
+import re
+import struct
+from pathlib import Path
+
+import netCDF4
+import numpy as np
+
+from cranpm.errors import CranpmError
+from cranpm.grid import Array
+from cranpm.sources.classic import needed_bytes
+from cranpm.sources.names import BY_ALIAS, LevelKind
+from cranpm.sources.place import Place
+from cranpm.sources.variable import Variable
+
+LATITUDES, LONGITUDES = ("latitude", "lat"), ("longitude", "lon")
+TIMES = ("valid_time", "time", "forecast_period", "forecast_reference_time")
+LEVELS: dict[str, LevelKind] = {
+    "pressure_level": "pressure",
+    "isobaricInhPa": "pressure",
+    "level": "pressure",
+    "model_level": "model",
+    "hybrid": "model",
+}
+EPOCH_IN_NAME = re.compile(r"(?:ANALYSIS|FORECAST) time from (\d{4})(\d{2})(\d{2})")
+
+
+def variables(path: Path, label: str) -> list[Variable]:
+    """All quantities that we know in a file; `label` names it in messages."""
+    _check_whole(path, label)
+    try:
+        file = netCDF4.Dataset(path)
+    except OSError as error:
+        raise CranpmError(expected=f"a NetCDF file {label}", found=str(error), remedy="Fetch it again.") from None
+    file.set_auto_maskandscale(False)
+    return [_variable(file, name, label) for name in file.variables if name in BY_ALIAS]
+
+
+def _check_whole(path: Path, label: str) -> None:
+    """A NetCDF-3 file that was cut short would read as zeros: compare its size with what its header promises."""
+    with path.open("rb") as start:
+        magic = start.read(4)
+    if magic[:3] != b"CDF":
+        return
+    try:
+        needed = needed_bytes(path)
+    except (struct.error, KeyError, IndexError):
+        raise CranpmError(
+            expected=f"a whole NetCDF header in {label}", found="one that is cut or damaged", remedy="Fetch it again."
+        ) from None
+    found = path.stat().st_size
+    if found < needed:
+        raise CranpmError(expected=f"{needed} bytes in {label}", found=f"{found}: cut short", remedy="Fetch it again.")
+
+
+def find(file: netCDF4.Dataset, names: tuple[str, ...]) -> str | None:
+    """The first of some names that the file has as a variable."""
+    return next((name for name in names if name in file.variables), None)
+
+
+def place_of(file: netCDF4.Dataset, label: str) -> tuple[Place, str, str]:
+    """The file's grid and the names of its two axes."""
+    lat, lon = find(file, LATITUDES), find(file, LONGITUDES)
+    if lat is None or lon is None:
+        raise CranpmError(
+            expected=f"latitude and longitude in {label}",
+            found=", ".join(file.variables) or "no variables",
+            remedy="Fetch it on a regular latitude-longitude grid.",
+        )
+    return Place.of(file[lat][:], file[lon][:], label), lat, lon
+
+
+def _variable(file: netCDF4.Dataset, name: str, label: str) -> Variable:
+    place, lat, lon = place_of(file, label)
+    source = file[name]
+    dimensions = list(source.dimensions)
+    kind, level_name = _levels(file, dimensions)
+    times, leads, time_names = _times(file, dimensions, label)
+    known = {lat, lon, *time_names, *([level_name] if level_name else []), "expver", "number", "level"}
+    if extra := [name for name in dimensions if name not in known and len(file.dimensions[name]) > 1]:
+        raise CranpmError(
+            expected=f"{name} by time, level, latitude and longitude in {label}",
+            found=f"also by {', '.join(extra)}",
+            remedy="Fetch one member or one part at a time.",
+        )
+    levels = tuple(float(level) for level in file[level_name][:]) if level_name else (0.0,)
+
+    def read(indices: Array, level: int) -> Array:
+        return _read(source, dimensions, time_names, level_name, (lat, lon), indices, level, label)
+
+    kept, leads = _shortest(times, leads)
+    return Variable(
+        file=label,
+        quantity=BY_ALIAS[name],
+        unit=str(getattr(source, "units", "")).strip(),
+        times=times[kept],
+        kind=kind,
+        levels=levels,
+        place=place,
+        reader=lambda indices, level: read(kept[indices], level),
+        lead_hours=None if leads is None else leads[kept],
+        version=_version(file),
+    )
+
+
+def _levels(file: netCDF4.Dataset, dimensions: list[str]) -> tuple[LevelKind, str | None]:
+    for name, kind in LEVELS.items():
+        if name in dimensions and name in file.variables:
+            unit = str(getattr(file[name], "units", ""))
+            if unit == "m":  # the European analysis: metres above the ground
+                return "surface", None
+            return ("pressure" if unit in ("hPa", "millibars", "mbar") else kind), name
+    return "surface", None
+
+
+def _times(file: netCDF4.Dataset, dimensions: list[str], label: str) -> tuple[Array, Array | None, tuple[str, ...]]:
+    """Valid times, lead hours where the file has forecasts, and the dimensions that hold them."""
+    names = tuple(name for name in TIMES if name in dimensions)
+    if names == ("forecast_period", "forecast_reference_time"):
+        order = tuple(name for name in dimensions if name in names)
+        stored = file["valid_time"]
+        valid = _decode(stored, label)
+        if tuple(stored.dimensions) != order:
+            valid = valid.T
+        lead = file["forecast_period"][:].astype(float)
+        leads = lead[:, None] if order[0] == "forecast_period" else lead[None, :]
+        return valid.ravel(), np.broadcast_to(leads, valid.shape).ravel(), order
+    if len(names) != 1:
+        raise CranpmError(
+            expected=f"one time axis in {label}",
+            found=", ".join(names) or "none",
+            remedy="Fetch it as the provider makes it.",
+        )
+    return _decode(file[names[0]], label), None, names
+
+
+def _decode(variable: netCDF4.Variable, label: str) -> Array:
+    """Times as datetime64[s]. The European analysis keeps its epoch in `long_name`."""
+    unit, values = str(getattr(variable, "units", "")), np.asarray(variable[:], np.float64)
+    found = EPOCH_IN_NAME.search(str(getattr(variable, "long_name", "")))
+    if unit == "hours" and found:
+        start = np.datetime64("-".join(found.groups()), "s")
+        return start + np.round(values * 3600).astype("timedelta64[s]")
+    length, _, since = unit.partition(" since ")
+    seconds = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400}.get(length)
+    calendar = str(getattr(variable, "calendar", "standard")).lower()
+    if seconds is None or not since or calendar not in ("standard", "gregorian", "proleptic_gregorian"):
+        raise CranpmError(
+            expected=f"time as seconds, minutes, hours or days since a date in {label}",
+            found=f"{unit!r}, calendar {calendar}",
+            remedy="Fetch it as the provider makes it.",
+        )
+    if not np.isfinite(values).all():
+        raise CranpmError(expected=f"every time in {label}", found="some that are missing", remedy="Fetch it again.")
+    start = np.datetime64(since.strip().removesuffix("Z").removesuffix(".0").replace(" ", "T"), "s")
+    return start + np.round(values * seconds).astype("timedelta64[s]")
+
+
+def _shortest(times: Array, leads: Array | None) -> tuple[Array, Array | None]:
+    """Indices of distinct times in order; of several forecasts for a time, that of the shortest lead."""
+    order = np.lexsort((leads if leads is not None else np.zeros(len(times)), times))
+    first = np.unique(times[order], return_index=True)[1]
+    if leads is None and len(first) != len(times):
+        return np.arange(len(times)), leads  # the file says a time twice: refused where days are made of it
+    return order[first], leads
+
+
+def _read(
+    source: netCDF4.Variable,
+    dimensions: list[str],
+    time_names: tuple[str, ...],
+    level_name: str | None,
+    space: tuple[str, str],
+    indices: Array,
+    level: int,
+    label: str,
+) -> Array:
+    """Fields of some times; of several expver, the final one where it has a value."""
+    shape = [source.shape[dimensions.index(name)] for name in time_names]
+    picked = np.unravel_index(indices, shape)
+    spans = {name: slice(int(part.min()), int(part.max()) + 1) for name, part in zip(time_names, picked, strict=True)}
+    selection = tuple(
+        spans.get(name, level if name == level_name else slice(None) if name in (*space, "expver") else 0)
+        for name in dimensions
+    )
+    try:
+        raw = source[selection]
+    except (RuntimeError, OSError, IndexError) as error:
+        raise CranpmError(
+            expected=f"{source.name} whole in {label}", found=str(error), remedy="Fetch it again."
+        ) from None
+    left = [name for name in dimensions if name in (*time_names, "expver", *space)]
+    values = unpacked(source, raw)
+    order = [left.index(name) for name in (*time_names, *(["expver"] if "expver" in left else []), *space)]
+    values = values.transpose(order)
+    values = values[tuple(part - spans[name].start for name, part in zip(time_names, picked, strict=True))]
+    if "expver" in left:
+        values = _final_first(values)
+    return values
+
+
+def _final_first(values: Array) -> Array:
+    merged = values[:, 0]
+    for index in range(1, values.shape[1]):
+        merged = np.where(np.isnan(merged), values[:, index], merged)
+    return merged
+
+
+def unpacked(source: netCDF4.Variable, raw: Array) -> Array:
+    """As numbers: packed integers scaled, fill values NaN."""
+    missing = np.zeros(raw.shape, bool)
+    for name in ("_FillValue", "missing_value"):
+        if name in source.ncattrs():
+            missing |= raw == np.asarray(source.getncattr(name)).ravel()[0]
+    scale, offset = (
+        float(getattr(source, name, default)) for name, default in (("scale_factor", 1), ("add_offset", 0))
+    )
+    values = raw.astype(np.float64 if (scale, offset) != (1, 0) else np.float32)
+    if (scale, offset) != (1, 0):
+        values = values * scale + offset
+    values[missing] = np.nan
+    return values
+
+
+def _version(file: netCDF4.Dataset) -> str:
+    if "expver" not in file.variables:
+        return ""
+    return "+".join(sorted({str(value).zfill(4) for value in np.ravel(file["expver"][:])}))

@@ -1,0 +1,94 @@
+"""OpenAQ's archive for regions without the EEA: a gzipped table a station and day, with its own time zone."""
+
+import csv
+import gzip
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
+
+import numpy as np
+
+from cranpm.errors import CranpmError
+from cranpm.fields import PM25_CEILING_UGM3
+from cranpm.grid import Domain
+from cranpm.sources.base import DayReader, Reading, Request, Seen
+from cranpm.sources.eea import LEAST_HOURS, NOISE_UGM3, header
+from cranpm.sources.files import Piece, sniff
+
+COLUMNS = ("location_id", "sensors_id", "location", "datetime", "lat", "lon", "parameter", "units", "value")
+UNITS = ("µg/m³", "ug/m3", "µg/m3")
+PLACE = (
+    "https://openaq-data-archive.s3.amazonaws.com/records/csv.gz/locationid={id}/year={day:%Y}/month={day:%m}/{name}"
+)
+
+
+class OpenAq:
+    """Daily means at stations elsewhere."""
+
+    name = "openaq"
+    gives = ("stations",)
+
+    def look(self, piece: Piece) -> Seen | None:
+        with piece.local() as path:
+            if sniff(path) not in ("gzip", "text") or tuple(header(path)) != COLUMNS:
+                return None
+            rows = list(_rows(path, str(piece)))
+        days = [time.date() for _, time, _ in rows]
+        return Seen(
+            piece,
+            self.name,
+            tuple(sorted({place for place, _, _ in rows})),
+            *(f(days, default=None) for f in (min, max)),
+        )
+
+    def open(self, pieces: Sequence[Piece], domain: Domain, lenient: bool) -> DayReader:
+        hours: dict[tuple[str, date], dict[datetime, float]] = {}
+        for piece in pieces:
+            with piece.local() as path:
+                for place, time, value in _rows(path, str(piece)):
+                    hours.setdefault((place, time.date()), {})[time] = value
+
+        def day_of(day: date) -> Reading:
+            means = {
+                place: float(np.mean(list(of_day.values())))
+                for (place, when), of_day in hours.items()
+                if when == day and len(of_day) >= LEAST_HOURS
+            }
+            ids = np.array(sorted(means), dtype=str)
+            return Reading({"station_ids": ids, "stations": np.array([max(means[name], 0) for name in ids])})
+
+        return day_of
+
+    def requests(self, days: Sequence[date], locations: Sequence[int]) -> list[Request]:
+        """A file a location and day."""
+        found = []
+        for location in locations:
+            for day in days:
+                name = f"location-{location}-{day:%Y%m%d}.csv.gz"
+                ask = {"url": PLACE.format(id=location, day=day, name=name), "missing": "no measurements"}
+                found.append(Request(self.name, name, ask, gigabytes=1e-5))
+        return found
+
+
+def _rows(path, label: str):  # type: ignore[no-untyped-def]
+    """(location, UTC hour, value) of PM2.5 that is a number."""
+    opened = gzip.open(path, "rt", encoding="utf-8") if sniff(path) == "gzip" else path.open(encoding="utf-8")
+    with opened as file:
+        for row in csv.DictReader(file):
+            if row["parameter"] != "pm25":
+                continue
+            if row["units"] not in UNITS:
+                raise CranpmError(
+                    expected=f"PM2.5 in {UNITS[0]} in {label}", found=row["units"], remedy="Leave it out."
+                )
+            time = datetime.fromisoformat(row["datetime"])
+            if time.tzinfo is None:
+                raise CranpmError(
+                    expected=f"times with their offset from UTC in {label}",
+                    found=row["datetime"],
+                    remedy="Fetch it again.",
+                )
+            value = float(row["value"])
+            if NOISE_UGM3 <= value <= PM25_CEILING_UGM3:
+                utc = (time - time.utcoffset()).replace(tzinfo=None)  # type: ignore[operator]
+                # Stamps are the ends of hours.
+                yield f"openaq-{row['location_id']}", utc - timedelta(hours=1), value

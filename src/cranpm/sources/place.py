@@ -1,0 +1,71 @@
+"""Where the values of a provider's file lie: regular latitudes and longitudes, turned north up and west to east."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cranpm.errors import CranpmError
+from cranpm.grid import Array, Grid
+
+LOOSE = 1e-3
+"""Coordinates are often float32; by this share of a step they may be off."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Centres of rows (north to south) and columns (west to east), and how the file's own order is turned into them."""
+
+    lat: Array
+    lon: Array
+    rows: Array
+    cols: Array
+
+    @classmethod
+    def of(cls, lat: Array, lon: Array, what: str) -> "Place":
+        """From the file's coordinates in any order, longitudes 0..360 or -180..180."""
+        lat, lon = np.asarray(lat, np.float64), np.asarray(lon, np.float64)
+        if lat.ndim != 1 or lon.ndim != 1 or not lat.size or not lon.size:
+            _refuse(what, "one-dimensional latitudes and longitudes", f"shapes {lat.shape} and {lon.shape}")
+        if not (np.isfinite(lat).all() and np.isfinite(lon).all()):
+            _refuse(what, "coordinates that are numbers", "some that are missing")
+        if np.abs(lat).max() > 90 + 1e-6 or lon.min() < -180 - 1e-6 or lon.max() > 360 + 1e-6:
+            found = f"latitude {lat.min():g}..{lat.max():g}, longitude {lon.min():g}..{lon.max():g}"
+            _refuse(what, "latitude -90..90 and longitude -180..360", found)
+        east = np.where(lon >= 180, lon - 360, lon)
+        rows, cols = np.argsort(-lat), np.argsort(east)
+        lat, east = lat[rows], east[cols]
+        for name, values in (("latitude", -lat), ("longitude", east)):
+            steps = np.diff(values)
+            if (steps <= 0).any():
+                _refuse(what, f"every {name} once", "some twice")
+            if steps.size and np.ptp(steps) > 2 * LOOSE * steps.mean() + 1e-6:
+                _refuse(what, f"{name} in even steps", f"steps of {steps.min():g} to {steps.max():g} degrees")
+        return cls(lat, east, rows, cols)
+
+    def turn(self, raw: Array) -> Array:
+        """Values of the file, rows and columns last, in our order."""
+        if np.array_equal(self.rows, np.arange(len(self.rows))) and np.array_equal(
+            self.cols, np.arange(len(self.cols))
+        ):
+            return raw
+        return raw[..., self.rows[:, None], self.cols]
+
+    def grid(self, what: str) -> Grid:
+        """The same as a grid of square cells around the centres."""
+        if len(self.lat) < 2 or len(self.lon) < 2:
+            _refuse(what, "at least 2 x 2 cells", f"{len(self.lat)} x {len(self.lon)}")
+        down = (self.lat[0] - self.lat[-1]) / (len(self.lat) - 1)
+        across = (self.lon[-1] - self.lon[0]) / (len(self.lon) - 1)
+        step = round(float(down), 4)
+        if abs(across - down) > LOOSE * down or abs(down - step) > LOOSE * down:
+            _refuse(what, "cells as high as wide, in degrees", f"{down:g} x {across:g}")
+        north, west = round(float(self.lat[0]) + step / 2, 4), round(float(self.lon[0]) - step / 2, 4)
+        return Grid(north, west, step, len(self.lat), len(self.lon))
+
+
+def _refuse(what: str, expected: str, found: str) -> None:
+    raise CranpmError(
+        expected=f"{expected} in {what}",
+        found=found,
+        remedy="Fetch the file again on a regular latitude-longitude grid.",
+    )

@@ -1,0 +1,41 @@
+"""One variable of one file, whatever the format: named, in the file's unit, read by time and level when needed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cranpm.grid import Array
+from cranpm.sources.names import LevelKind, Quantity
+from cranpm.sources.place import Place
+
+Reader = Callable[[Array, int], Array]
+"""(indices of times, index of a level) -> (time, row, column) as stored, NaN missing."""
+
+
+@dataclass(frozen=True)
+class Variable:
+    """`read` gives fields in our order of rows and columns and in the file's unit."""
+
+    file: str
+    quantity: Quantity
+    unit: str
+    times: Array
+    """datetime64[s], one each; UTC."""
+    kind: LevelKind
+    levels: tuple[float, ...]
+    """hPa, or numbers of model levels; (0,) at the surface."""
+    place: Place
+    reader: Reader = field(repr=False)
+    lead_hours: Array | None = None
+    """Of forecasts: hours since their start."""
+    version: str = ""
+    """ERA5's expver: 0001 is final, 0005 preliminary."""
+
+    @property
+    def what(self) -> str:
+        return f"{self.file} ({self.quantity.name})"
+
+    def read(self, times: Array, level: int = 0) -> Array:
+        """(time, row, column) float32."""
+        return self.place.turn(np.asarray(self.reader(times, level), np.float32))
