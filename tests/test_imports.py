@@ -36,6 +36,9 @@ ORDER = (
     "train",
     "realism",
     "fill",
+    "sources",
+    "ingest",
+    "native",
     "figures",
     "predict",
     "products",
@@ -51,11 +54,13 @@ INNER = {
     "presets cost __init__",
     "weights": "card authors readme sealed folder confine unpickle checkpoint __init__",
     "bench": "machine archive network training forecasting verifying scaling __init__",
-    "cli": "console archive training forecasting verifying experimenting network benches __init__",
+    "cli": "console archive ingesting training forecasting verifying experimenting network benches __init__",
     "baselines": "base persistence damped climatology cams body convlstm simvp earthformer climax topoflow learned "
     "__init__",
     "verify": "tally structure bootstrap agency stations methods day run scores table tables means write __init__",
     "experiments": "spec intervene run report attention __init__",
+    "sources": "place names variable classic netcdf files grib base regrid daily fields era5 cams ghap elevation eea "
+    "openaq __init__ apart",
     "train": "settings optimise state validate record material start keep loop __init__",
 }
 """Order inside the rooms that are folders."""

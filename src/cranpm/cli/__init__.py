@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from cranpm import __version__
-from cranpm.cli import archive, benches, experimenting, forecasting, network, training, verifying
+from cranpm.cli import archive, benches, experimenting, forecasting, ingesting, network, training, verifying
 from cranpm.cli.console import err, printable
 from cranpm.errors import CranpmError
 
@@ -19,6 +19,8 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 app.command()(archive.simulate)
+app.command()(ingesting.validate)
+app.command()(ingesting.ingest)
 app.command()(archive.info)
 app.command("map")(archive.draw_map)
 app.command()(forecasting.forecast)

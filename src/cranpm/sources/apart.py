@@ -174,7 +174,7 @@ def _look(path: Path) -> list[dict[str, Any]]:
         found = pieces(path)
     except (CranpmError, OSError) as error:
         return [{"piece": [str(path), ""], "refused": str(error)}]
-    answers = []
+    answers: list[dict[str, Any]] = []
     for piece in found:
         try:
             seen = next((seen for source in SOURCES.values() if (seen := source.look(piece))), None)

@@ -146,8 +146,12 @@ def _one(timeline: Timeline, time: np.datetime64) -> Array:
 def density(files: Gridded, timeline: Timeline, times: Sequence[np.datetime64]) -> Array:
     """Of moist air at the ground, kg m-3, on the gas's own grid and times."""
     found = {}
-    for name, kind, level in (("sp", "surface", 0.0), ("t", "model", LOWEST), ("q", "model", LOWEST)):
-        helper = files.timeline(name, kind, level)
+    helpers: dict[str, Timeline | None] = {
+        "sp": files.timeline("sp"),
+        "t": files.timeline("t", "model", LOWEST),
+        "q": files.timeline("q", "model", LOWEST),
+    }
+    for name, helper in helpers.items():
         if helper is None or any(time not in helper.moments for time in times):
             raise CranpmError(
                 expected=f"{name} beside the mixing ratio in {timeline.some.what}, for the density of air",

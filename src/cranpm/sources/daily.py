@@ -49,8 +49,8 @@ class Timeline:
             )
 
     def _same(self, one: Moment, other: Moment) -> bool:
-        fields = [part.variable.read(np.array([part.time]), part.level) for part in (one, other)]
-        return one.variable is not other.variable and np.array_equal(*fields, equal_nan=True)
+        first, second = (part.variable.read(np.array([part.time]), part.level) for part in (one, other))
+        return one.variable is not other.variable and np.array_equal(first, second, equal_nan=True)
 
     def _check_grids(self) -> None:
         grids = {

@@ -8,10 +8,9 @@ scores at them are not independent of the 1-km field.
 import csv
 import gzip
 import io
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +34,17 @@ LEAST_HOURS = 18
 STUCK_HOURS = 12
 """So many equal values in a row are an instrument that hangs."""
 COLUMNS = ("Samplingpoint", "Pollutant", "Start", "End", "Value", "Unit", "AggType", "Validity")
-METADATA = ("Sampling Point Id", "Longitude", "Latitude", "Air Quality Station Type", "Air Quality Station Area")
+METADATA = {
+    "point": ("Sampling Point Id", "SamplingPoint"),
+    "pollutant": ("Air Pollutant", "AirPollutantCode"),
+    "lat": ("Latitude",),
+    "lon": ("Longitude",),
+    "altitude": ("Altitude",),
+    "station": ("Air Quality Station EoI Code", "AirQualityStationEoICode"),
+    "kind": ("Air Quality Station Type", "AirQualityStationType"),
+    "area": ("Air Quality Station Area", "AirQualityStationArea"),
+}
+"""Columns of DataExtract.csv, and of PanEuropean_metadata.csv."""
 SERVICE = "https://eeadmz1-downloads-api-appservice.azurewebsites.net/ParquetFile/urls"
 METADATA_URL = "https://discomap.eea.europa.eu/map/fme/metadata/PanEuropean_metadata.csv"
 
@@ -51,7 +60,7 @@ class Eea:
             kind = sniff(path)
             if kind == "parquet":
                 return self._look_at_values(piece, path)
-            if kind in ("text", "gzip") and set(METADATA) <= set(header(path)):
+            if kind in ("text", "gzip") and all(set(names) & set(header(path)) for names in METADATA.values()):
                 return Seen(piece, self.name, ("metadata of stations",))
         return None
 
@@ -200,58 +209,53 @@ def _dialect(path: Path) -> type[csv.Dialect]:
 
 def read_stations(pieces: Sequence[Piece], domain: Domain) -> Stations:
     """PM2.5 sampling points inside the domain, each once, by name."""
-    found: dict[str, Mapping[str, Any]] = {}
+    found: dict[str, Mapping[str, str]] = {}
     for piece in pieces:
         with piece.local() as path:
             if sniff(path) not in ("text", "gzip"):
                 continue
             with _text(path) as file:
-                for row in _inside(csv.DictReader(file, dialect=_dialect(path)), domain):
-                    found.setdefault(point_of(row["Sampling Point Id"]), row)
+                for row in csv.DictReader(file, dialect=_dialect(path)):
+                    known = _known(row)
+                    if _usable(known, domain):
+                        found.setdefault(point_of(known["point"]), known)
     if not found:
         raise CranpmError(
             expected=f"stations of PM2.5 inside {domain}",
             found="none in the metadata",
-            remedy="Fetch EEA's DataExtract.csv.",
+            remedy="Fetch EEA's metadata for the countries of the domain.",
         )
     names = sorted(found)
     rows = [found[name] for name in names]
     return Stations(
         ids=np.array(names),
-        lat=np.array([float(row["Latitude"]) for row in rows]),
-        lon=np.array([float(row["Longitude"]) for row in rows]),
-        altitude_m=np.array([_altitude(row) for row in rows]),
-        country=np.array(
-            [str(row.get("Air Quality Station EoI Code") or row.get("Country") or "")[:2] for row in rows]
-        ),
-        kind=np.array([str(row["Air Quality Station Type"]) for row in rows]),
-        area=np.array([str(row["Air Quality Station Area"]).partition("-")[0] for row in rows]),
+        lat=np.array([float(row["lat"]) for row in rows]),
+        lon=np.array([float(row["lon"]) for row in rows]),
+        altitude_m=np.array([_altitude(row["altitude"]) for row in rows]),
+        country=np.array([row["station"][:2] for row in rows]),
+        kind=np.array([row["kind"] for row in rows]),
+        area=np.array([row["area"].partition("-")[0] for row in rows]),
     )
 
 
-def _inside(rows: Iterable[Mapping[str, Any]], domain: Domain) -> Iterable[Mapping[str, Any]]:
-    for row in rows:
-        pollutant = str(row.get("Air Pollutant", "PM2.5"))
-        if pollutant not in ("PM2.5", str(PM25)) and not pollutant.endswith(f"/{PM25}"):
-            continue
-        try:
-            lat, lon = float(row["Latitude"]), float(row["Longitude"])
-        except (TypeError, ValueError):
-            continue  # a station that nobody can find
-        if bool(domain.fine.contains(lat, lon)):
-            yield row
+def _known(row: Mapping[str, str | None]) -> dict[str, str]:
+    """The columns that we use, whatever the table calls them."""
+    return {name: next((row[c] or "" for c in columns if c in row), "") for name, columns in METADATA.items()}
 
 
-def _altitude(row: Mapping[str, Any]) -> float:
+def _usable(row: Mapping[str, str], domain: Domain) -> bool:
+    """A place inside the domain that measures PM2.5."""
+    pollutant = row["pollutant"].rpartition("/")[2]
     try:
-        altitude = float(row.get("Altitude") or "nan")
+        inside = bool(domain.fine.contains(float(row["lat"]), float(row["lon"])))
+    except ValueError:
+        return False  # a station that nobody can find
+    return inside and pollutant in ("PM2.5", str(PM25))
+
+
+def _altitude(text: str) -> float:
+    try:
+        altitude = float(text)
     except ValueError:
         return float("nan")
     return altitude if -450 < altitude < 4900 else float("nan")
-
-
-def days_of(seen: Seen) -> list[date]:
-    """UTC days that a file touches."""
-    if seen.first is None or seen.last is None:
-        return []
-    return [seen.first + timedelta(days=number) for number in range(-1, (seen.last - seen.first).days + 1)]

@@ -6,6 +6,7 @@ Its grid is our fine grid: pixels are found by their coordinates. A fill value t
 import re
 from collections.abc import Sequence
 from datetime import date
+from typing import Any
 
 import netCDF4
 import numpy as np
@@ -137,7 +138,7 @@ def window(piece: Piece, grid: Grid) -> Array:
             )
 
 
-def _values(variable: netCDF4.Variable, axes: tuple[str, str], rows: Array, cols: Array, label: str) -> Array:
+def _values(variable: "netCDF4.Variable[Any]", axes: tuple[str, str], rows: Array, cols: Array, label: str) -> Array:
     """The pixels of the file's own rows and columns, scaled and checked."""
     if "PM" in variable.name and not getattr(variable, "units", ""):
         unit = 1.0  # GHAP leaves it out

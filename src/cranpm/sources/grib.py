@@ -122,9 +122,8 @@ def _place(message: int, label: str) -> Place:
             found=str(kind),
             remedy="Ask the provider for such a grid, as 0.25/0.25.",
         )
-    return Place.of(
-        *(eccodes.codes_get_array(message, key) for key in ("distinctLatitudes", "distinctLongitudes")), label
-    )
+    lat, lon = (eccodes.codes_get_array(message, key) for key in ("distinctLatitudes", "distinctLongitudes"))
+    return Place.of(lat, lon, label)
 
 
 def _variable(path: Path, label: str, name: str, kind: LevelKind, series: _Series) -> Variable:

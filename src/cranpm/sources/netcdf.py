@@ -3,6 +3,7 @@
 import re
 import struct
 from pathlib import Path
+from typing import Any
 
 import netCDF4
 import numpy as np
@@ -135,7 +136,7 @@ def _times(file: netCDF4.Dataset, dimensions: list[str], label: str) -> tuple[Ar
     return _decode(file[names[0]], label), None, names
 
 
-def _decode(variable: netCDF4.Variable, label: str) -> Array:
+def _decode(variable: "netCDF4.Variable[Any]", label: str) -> Array:
     """Times as datetime64[s]. The European analysis keeps its epoch in `long_name`."""
     unit, values = str(getattr(variable, "units", "")), np.asarray(variable[:], np.float64)
     found = EPOCH_IN_NAME.search(str(getattr(variable, "long_name", "")))
@@ -167,7 +168,7 @@ def _shortest(times: Array, leads: Array | None) -> tuple[Array, Array | None]:
 
 
 def _read(
-    source: netCDF4.Variable,
+    source: "netCDF4.Variable[Any]",
     dimensions: list[str],
     time_names: tuple[str, ...],
     level_name: str | None,
@@ -207,7 +208,7 @@ def _final_first(values: Array) -> Array:
     return merged
 
 
-def unpacked(source: netCDF4.Variable, raw: Array) -> Array:
+def unpacked(source: "netCDF4.Variable[Any]", raw: Array) -> Array:
     """As numbers: packed integers scaled, fill values NaN."""
     missing = np.zeros(raw.shape, bool)
     for name in ("_FillValue", "missing_value"):
@@ -216,7 +217,7 @@ def unpacked(source: netCDF4.Variable, raw: Array) -> Array:
     scale, offset = (
         float(getattr(source, name, default)) for name, default in (("scale_factor", 1), ("add_offset", 0))
     )
-    values = raw.astype(np.float64 if (scale, offset) != (1, 0) else np.float32)
+    values: Array = raw.astype(np.float64 if (scale, offset) != (1, 0) else np.float32)
     if (scale, offset) != (1, 0):
         values = values * scale + offset
     values[missing] = np.nan

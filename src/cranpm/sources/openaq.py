@@ -2,8 +2,9 @@
 
 import csv
 import gzip
-from collections.abc import Sequence
-from datetime import date, datetime, timedelta
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 
 import numpy as np
 
@@ -33,12 +34,8 @@ class OpenAq:
                 return None
             rows = list(_rows(path, str(piece)))
         days = [time.date() for _, time, _ in rows]
-        return Seen(
-            piece,
-            self.name,
-            tuple(sorted({place for place, _, _ in rows})),
-            *(f(days, default=None) for f in (min, max)),
-        )
+        names = tuple(sorted({place for place, _, _ in rows}))
+        return Seen(piece, self.name, names, min(days, default=None), max(days, default=None))
 
     def open(self, pieces: Sequence[Piece], domain: Domain, lenient: bool) -> DayReader:
         hours: dict[tuple[str, date], dict[datetime, float]] = {}
@@ -69,7 +66,7 @@ class OpenAq:
         return found
 
 
-def _rows(path, label: str):  # type: ignore[no-untyped-def]
+def _rows(path: Path, label: str) -> Iterator[tuple[str, datetime, float]]:
     """(location, UTC hour, value) of PM2.5 that is a number."""
     opened = gzip.open(path, "rt", encoding="utf-8") if sniff(path) == "gzip" else path.open(encoding="utf-8")
     with opened as file:
@@ -89,6 +86,6 @@ def _rows(path, label: str):  # type: ignore[no-untyped-def]
                 )
             value = float(row["value"])
             if NOISE_UGM3 <= value <= PM25_CEILING_UGM3:
-                utc = (time - time.utcoffset()).replace(tzinfo=None)  # type: ignore[operator]
+                utc = time.astimezone(UTC).replace(tzinfo=None)
                 # Stamps are the ends of hours.
                 yield f"openaq-{row['location_id']}", utc - timedelta(hours=1), value

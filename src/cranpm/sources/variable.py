@@ -13,7 +13,7 @@ Reader = Callable[[Array, int], Array]
 """(indices of times, index of a level) -> (time, row, column) as stored, NaN missing."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Variable:
     """`read` gives fields in our order of rows and columns and in the file's unit."""
 

@@ -1,0 +1,99 @@
+"""Commands from providers' files to an archive."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from cranpm.cli.console import AsJson, Quiet, err, out, printable, progress_bar
+
+Places = Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders or files, in any order.")]
+
+
+def validate(places: Places, as_json: AsJson = False) -> None:
+    """Say what files are and hold, without ingesting them; exit code 1 where one is of no use."""
+    from cranpm.ingest import scan
+
+    with err.status("looking", spinner="dots"):
+        found = scan(places)
+    if as_json:
+        seen = [
+            {
+                "file": str(one.piece),
+                "source": one.source,
+                "holds": one.holds,
+                "first": str(one.first) if one.first else None,
+                "last": str(one.last) if one.last else None,
+                "notes": one.notes,
+            }
+            for one in found.seen
+        ]
+        print(json.dumps({"files": seen, "refused": found.refused}, indent=1))
+    else:
+        table = Table(title="files")
+        for column in ("file", "provider", "holds", "days"):
+            table.add_column(column, overflow="fold")
+        for one in found.seen:
+            days = f"{one.first}..{one.last}" if one.first else ""
+            holds = ", ".join(one.holds[:12]) + (", ..." if len(one.holds) > 12 else "")
+            table.add_row(printable(one.piece.name), one.source, printable("; ".join([holds, *one.notes])), days)
+        out.print(table)
+        for name, reason in found.refused.items():
+            print(f"refused: {printable(name)}: {printable(reason)}")
+    if found.refused:
+        raise typer.Exit(1)
+
+
+def ingest(
+    places: Places,
+    archive: Annotated[str, typer.Option(help="Archive to fill; made if there is none.")],
+    domain: Annotated[str | None, typer.Option(help="For a new archive: europe, alps, ... or N,W,S,E.")] = None,
+    days: Annotated[str | None, typer.Option(help="Only these: a day, a year or FIRST..LAST.")] = None,
+    degrade: Annotated[
+        bool, typer.Option("--degrade", help="Store days that lack hours, levels or channels, marked as degraded.")
+    ] = False,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes. Default: one for each core.")] = None,
+    report_file: Annotated[Path | None, typer.Option("--report", help="Write the report as JSON, too.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Make days of the providers' files: ERA5, CAMS, GHAP, EEA stations and, for a new archive, elevation.
+
+    Days that were made of the same files are left as they are; a day appears whole or not at all. Exit code 1 where a
+    file or a day was refused.
+    """
+    from cranpm.days import parse_days
+    from cranpm.grid import parse_domain
+    from cranpm.ingest import free_jobs
+    from cranpm.ingest import ingest as fill
+
+    with progress_bar("ingest", 1, quiet) as bar:
+        done: list[object] = []
+
+        def on_day(day: object, total: int) -> None:
+            done.append(day)
+            bar.reach(len(done), total, f"ingest {day}")
+
+        report = fill(
+            places,
+            archive,
+            parse_domain(domain) if domain else None,
+            parse_days(days) if days else None,
+            degrade=degrade,
+            jobs=jobs or free_jobs(),
+            on_day=on_day,
+        )
+    if report_file:
+        report_file.write_text(json.dumps(report.to_json(), indent=1) + "\n")
+    for name, reason in report.refused_files.items():
+        print(f"refused file: {printable(name)}: {printable(reason)}")
+    for day, reason in sorted(report.refused_days.items()):
+        print(f"refused day: {day}: {printable(reason)}")
+    for day, notes in sorted(report.notes.items()):
+        print(f"degraded: {day}: {'; '.join(map(printable, notes))}")
+    if report.unknown_stations:
+        print(f"{len(report.unknown_stations)} stations are not in the archive and were left out")
+    print(f"{len(report.stored)} days stored, {len(report.unchanged)} unchanged, {len(report.refused_days)} refused")
+    if report.refused_files or report.refused_days:
+        raise typer.Exit(1)

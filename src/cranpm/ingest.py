@@ -1,0 +1,302 @@
+"""From folders of providers' files to an archive: what is in them, days made of them, one commit each, and a report."""
+
+import os
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from dask.base import compute
+from dask.delayed import delayed
+
+from cranpm import repository
+from cranpm.channels import COARSE_NAMES
+from cranpm.days import DayRange
+from cranpm.errors import CranpmError
+from cranpm.fields import DayFields, Quality, Statics, Stations
+from cranpm.grid import Array, Domain
+from cranpm.layout import create_archive
+from cranpm.simulate.geography import region_of
+from cranpm.sources import apart
+from cranpm.sources.base import Reading, Seen
+from cranpm.sources.files import Piece, sha256
+from cranpm.store import SIMULATION, Archive, ArchiveWriter
+
+LOOK_AT_ONCE = 200
+BATCH_DAYS = 4
+"""Days that are in memory at a time."""
+GRIDDED = ("era5", "cams", "ghap")
+STATIONS = ("eea", "openaq")
+PRODUCER = {"source": "providers: ERA5, CAMS, GHAP, EEA"}
+UNFINISHED = ".part"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What folders hold, and what is of no use with the reason."""
+
+    seen: list[Seen]
+    refused: dict[str, str]
+
+    def of(self, *sources: str) -> list[Seen]:
+        return [one for one in self.seen if one.source in sources]
+
+    def days(self, source: str) -> set[date]:
+        """Days that a provider's files may hold."""
+        return {
+            one.first + timedelta(days=number)
+            for one in self.of(source)
+            if one.first and one.last
+            for number in range((one.last - one.first).days + 1)
+        }
+
+
+@dataclass
+class Report:
+    """What became of every file and day."""
+
+    refused_files: dict[str, str] = field(default_factory=dict)
+    stored: list[date] = field(default_factory=list)
+    unchanged: list[date] = field(default_factory=list)
+    refused_days: dict[date, str] = field(default_factory=dict)
+    notes: dict[date, list[str]] = field(default_factory=dict)
+    """Of days that were stored as degraded."""
+    unknown_stations: set[str] = field(default_factory=set)
+    """That the archive was not made with."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "stored": [str(day) for day in self.stored],
+            "unchanged": [str(day) for day in self.unchanged],
+            "refused_days": {str(day): reason for day, reason in self.refused_days.items()},
+            "degraded_days": {str(day): notes for day, notes in self.notes.items()},
+            "refused_files": self.refused_files,
+            "unknown_stations": sorted(self.unknown_stations),
+        }
+
+
+def files_in(places: Iterable[Path]) -> list[Path]:
+    """All files below some folders, and files themselves; hidden and unfinished ones are left alone."""
+    found: set[Path] = set()
+    for place in places:
+        if not place.exists():
+            raise CranpmError(expected=f"a file or folder {place}", found="nothing there", remedy="Check the path.")
+        found |= {place} if place.is_file() else {path for path in place.rglob("*") if path.is_file()}
+    return sorted(path for path in found if not path.name.startswith(".") and path.suffix != UNFINISHED)
+
+
+def scan(places: Iterable[Path], on_files: Callable[[int], None] = lambda _: None) -> Scan:
+    """Look at every file, in a process apart."""
+    seen: list[Seen] = []
+    refused: dict[str, str] = {}
+    for some in _parts(files_in(places), LOOK_AT_ONCE):
+        for one in apart.look(some):
+            if isinstance(one, Seen):
+                seen.append(one)
+            else:
+                refused[str(one[0])] = one[1]
+        on_files(len(some))
+    return Scan(seen, refused)
+
+
+def _parts(items: list[T], size: int) -> Iterator[list[T]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def ingest(
+    places: Sequence[Path],
+    location: str,
+    domain: Domain | None = None,
+    days: DayRange | None = None,
+    *,
+    degrade: bool = False,
+    jobs: int = 1,
+    on_day: Callable[[date, int], None] = lambda day, total: None,
+) -> Report:
+    """Make the days that the files give and the archive lacks; a new archive needs a domain, relief and stations.
+
+    `degrade` stores days that lack hours, channels or levels, marked as degraded; PM2.5 itself is never done without.
+    """
+    found = scan(places)
+    report = Report(refused_files=dict(found.refused))
+    archive = _archive(location, domain, found)
+    wanted = _candidates(found, days, report)
+    todo = [day for day in wanted if not _unchanged(archive, found, day, report)]
+    with ArchiveWriter(location) as writer:
+        for some in _parts(todo, BATCH_DAYS):
+            readings = _read(found, some, archive.domain, degrade, jobs)
+            for day in some:
+                try:
+                    writer.put(_day(day, readings[day], archive, found, degrade, report))
+                    report.stored.append(day)
+                except CranpmError as error:
+                    report.refused_days[day] = str(error)
+                on_day(day, len(todo))
+    return report
+
+
+def _archive(location: str, domain: Domain | None, found: Scan) -> Archive:
+    """The archive to add to, laid out first if there is none."""
+    if not repository.exists(location):
+        if domain is None:
+            raise CranpmError(
+                expected=f"a domain for the new archive {location}",
+                found="none",
+                remedy="Add --domain europe, or N,W,S,E.",
+            )
+        land = region_of(domain.fine).land(domain.fine)
+        create_archive(location, domain, _statics(found, domain, land), _stations(found, domain), PRODUCER)
+    archive = Archive(location)
+    if archive.source == SIMULATION:
+        raise CranpmError(
+            expected="an archive of providers' data", found="a simulated world", remedy="Choose another place."
+        )
+    if domain is not None and archive.domain != domain:
+        raise CranpmError(
+            expected=f"the archive's domain, {archive.domain}", found=str(domain), remedy="Leave --domain out."
+        )
+    return archive
+
+
+def _statics(found: Scan, domain: Domain, land: Array) -> Statics:
+    rasters = [one.piece for one in found.of("elevation")]
+    if not rasters:
+        raise CranpmError(
+            expected="rasters of elevation for the new archive",
+            found="none among the files",
+            remedy="cranpm fetch elevation --domain ..., or any GeoTIFF of heights.",
+        )
+    mean, spread = apart.read_elevation(rasters, domain, land)
+    return Statics(mean, spread, land)
+
+
+def _stations(found: Scan, domain: Domain) -> Stations:
+    metadata = [one.piece for one in found.of("eea") if one.first is None]
+    if not metadata:
+        raise CranpmError(
+            expected="metadata of stations for the new archive",
+            found="none among the files",
+            remedy="cranpm fetch eea, or EEA's DataExtract.csv.",
+        )
+    return apart.read_stations(metadata, domain)
+
+
+def _candidates(found: Scan, days: DayRange | None, report: Report) -> list[date]:
+    """Days with PM2.5 at 1 km; of those that were asked for and have none, the report says so."""
+    held = found.days("ghap")
+    if days is not None:
+        for day in days:
+            if day not in held:
+                report.refused_days[day] = "no PM2.5 at 1 km (GHAP) among the files"
+        held = {day for day in held if day in days}
+    today = datetime.now(UTC).date()
+    for day in sorted(day for day in held if day > today):
+        report.refused_days[day] = "in the future: left aside"
+        held.discard(day)
+    return sorted(held)
+
+
+def _touching(found: Scan, source: str, days: Sequence[date]) -> list[Seen]:
+    """Files of a provider that matter for days; rain of the last one ends on the next."""
+    low, high = min(days) - timedelta(days=1), max(days) + timedelta(days=1)
+    return [one for one in found.of(source) if one.first and one.last and one.first <= high and one.last >= low]
+
+
+def _provenance(found: Scan, day: date) -> dict[str, Any]:
+    """The files behind a day."""
+    files = {
+        source: sorted([one.piece.name, fingerprint(one.piece)] for one in _touching(found, source, [day]))
+        for source in (*GRIDDED, *STATIONS)
+    }
+    return {"files": files}
+
+
+@cache
+def fingerprint(piece: Piece) -> str:
+    """sha256 of a file; of a member of a ZIP, the checksum and size in its directory, which unpacking verifies."""
+    if not piece.member:
+        return sha256(piece.path)
+    with zipfile.ZipFile(piece.path) as archive:
+        member = archive.getinfo(piece.member)
+    return f"crc32 {member.CRC:08x}, {member.file_size} bytes"
+
+
+def _unchanged(archive: Archive, found: Scan, day: date, report: Report) -> bool:
+    """Whether the day was made of the same files before."""
+    if archive.quality(day) is Quality.ABSENT:
+        return False
+    same = bool(archive.provenance(day).get("files") == _provenance(found, day)["files"])
+    if same:
+        report.unchanged.append(day)
+    return same
+
+
+def _read(
+    found: Scan, days: list[date], domain: Domain, degrade: bool, jobs: int
+) -> dict[date, dict[str, Reading | str]]:
+    """All providers' readings of some days; `jobs` processes at a time."""
+    tasks = {}
+    for source in (*GRIDDED, *STATIONS):
+        pieces = [one.piece for one in _touching(found, source, days)]
+        if pieces:
+            tasks[source] = delayed(apart.read_days)(source, pieces, days, domain, degrade)
+    (done,) = compute(tasks, scheduler="threads", num_workers=jobs)  # type: ignore[no-untyped-call]
+    return {day: {source: of_source[day] for source, of_source in done.items()} for day in days}
+
+
+def _day(
+    day: date, readings: Mapping[str, Reading | str], archive: Archive, found: Scan, degrade: bool, report: Report
+) -> DayFields:
+    """One day of all providers; refused where one is missing that may not be."""
+    notes: list[str] = []
+    good: dict[str, Reading] = {}
+    for source in GRIDDED:
+        reading = readings.get(source, f"no files of {source} for {day}")
+        if isinstance(reading, Reading):
+            good[source] = reading
+            notes += reading.notes
+        elif not degrade or source == "ghap":
+            raise CranpmError(expected=f"{source} for {day}", found=reading, remedy="See `cranpm validate`.")
+        else:
+            notes.append(f"{source}: {reading}")
+    coarse = np.full((len(COARSE_NAMES), *archive.domain.coarse.shape), np.nan, np.float32)
+    for source in ("era5", "cams"):
+        for name, values in (good[source].fields if source in good else {}).items():
+            coarse[COARSE_NAMES.index(name)] = values
+    if notes:
+        report.notes[day] = notes
+    facts = {source: dict(reading.facts) for source, reading in good.items() if reading.facts}
+    return DayFields(
+        day=day,
+        coarse=coarse,
+        pm25_ugm3=np.where(archive.land(), good["ghap"].fields["pm25"], np.nan),
+        stations_ugm3=_at_stations(readings, archive.stations, report),
+        provenance={**_provenance(found, day), **facts, "notes": notes},
+        quality=Quality.DEGRADED if notes else Quality.GOOD,
+    )
+
+
+def _at_stations(readings: Mapping[str, Reading | str], stations: Stations, report: Report) -> Array:
+    """One value a station, NaN where there is none; stations that the archive does not have are counted."""
+    values = np.full(len(stations), np.nan)
+    index = {str(name): number for number, name in enumerate(stations.ids)}
+    for source in STATIONS:
+        reading = readings.get(source)
+        if not isinstance(reading, Reading):
+            continue
+        for name, value in zip(reading.fields["station_ids"], reading.fields["stations"], strict=True):
+            if str(name) in index:
+                values[index[str(name)]] = value
+            else:
+                report.unknown_stations.add(str(name))
+    return values
+
+
+def free_jobs() -> int:
+    """Processes that this machine has room for."""
+    return max(1, os.cpu_count() or 1)

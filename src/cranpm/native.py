@@ -1,0 +1,263 @@
+"""Days of an archive written as the providers would send them: for trying the whole way from their files to a forecast.
+
+ERA5 in the Climate Data Store's new layout (a ZIP of instantaneous and accumulated fields, and pressure levels), CAMS
+as EAC4, GHAP's daily files, EEA's Parquet and metadata, elevation as GeoTIFF. Hours are made up around the day's mean;
+the cells are those of our grid, where the providers' own lie half a cell beside them.
+"""
+
+import csv
+import zipfile
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+
+import netCDF4
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import rasterio
+from rasterio.transform import from_origin
+
+from cranpm.channels import INDEX, LEVELS_HPA
+from cranpm.errors import CranpmError
+from cranpm.grid import Array, Grid
+from cranpm.layout import FILL, PM25_STEP
+from cranpm.sources.cams import GAS_CONSTANT, LOWEST, VAPOUR
+from cranpm.sources.eea import CLOCK_HOURS, PM25
+from cranpm.store import Archive
+
+UNITS = {"u": "m s**-1", "v": "m s**-1", "t": "K", "z": "m**2 s**-2", "q": "kg kg**-1"}
+SURFACE = {"u10": "m s**-1", "v10": "m s**-1", "t2m": "K", "sp": "Pa"}
+DUST, GASES = ("pm25", "pm10"), ("no2", "o3", "co")
+NAMES = {"pm25": "pm2p5", "pm10": "pm10", "no2": "no2", "o3": "go3", "co": "co"}
+SWING = {"u10": 1.0, "v10": 1.0, "t2m": 4.0, "sp": 100.0, "u": 1.0, "v": 1.0, "t": 1.0, "z": 50.0}
+"""How far an hour may be from the day's mean."""
+
+
+def write_native(archive: Archive, days: Sequence[date], folder: Path) -> None:
+    """Files of all providers for some days, which must follow each other."""
+    if any(later - earlier != timedelta(days=1) for earlier, later in pairwise(days)):
+        raise CranpmError(expected="days without a gap", found=f"{len(days)} with one", remedy="Write each part alone.")
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_era5(archive, days, folder)
+    _write_cams(archive, days, folder)
+    for day in days:
+        _write_ghap(archive, day, folder)
+    _write_eea(archive, days, folder)
+    _write_elevation(archive, folder)
+
+
+def _around(mean: Array, hours: int, swing: float) -> Array:
+    """(hour, row, column) with the given mean."""
+    wave = np.sin(2 * np.pi * np.arange(hours) / hours)
+    return mean + swing * wave[:, None, None]
+
+
+def _dataset(
+    path: Path, grid: Grid, times: Sequence[datetime], levels: tuple[str, Sequence[float], str] | None = None
+) -> netCDF4.Dataset:
+    """A file in the data stores' new layout."""
+    file = netCDF4.Dataset(path, "w", format="NETCDF4")
+    file.setncatts({"Conventions": "CF-1.7", "institution": "made by cranpm from an archive, not by ECMWF"})
+    file.createVariable("number", "i8", ()).assignValue(0)
+    axes: list[tuple[str, str, Array, str]] = [
+        (
+            "valid_time",
+            "i8",
+            np.array([(t - datetime(1970, 1, 1)).total_seconds() for t in times]),
+            "seconds since 1970-01-01",
+        ),
+        ("latitude", "f8", grid.lat, "degrees_north"),
+        ("longitude", "f8", grid.lon, "degrees_east"),
+    ]
+    if levels:
+        axes.insert(1, (levels[0], "f8", np.array(levels[1], float), levels[2]))
+    for name, kind, values, unit in axes:
+        file.createDimension(name, len(values))
+        variable = file.createVariable(name, kind, (name,))
+        variable.units = unit
+        variable[:] = values
+    file["valid_time"].calendar = "proleptic_gregorian"
+    expver = file.createVariable("expver", str, ("valid_time",))
+    expver[:] = np.array(["0001"] * len(times), object)
+    return file
+
+
+def _put(file: netCDF4.Dataset, name: str, unit: str, values: Array, dimensions: tuple[str, ...]) -> None:
+    variable = file.createVariable(name, "f4", dimensions, zlib=True, complevel=1, shuffle=True, fill_value=np.nan)
+    variable.units = unit
+    variable[:] = values
+
+
+SPACE = ("latitude", "longitude")
+
+
+def _write_era5(archive: Archive, days: Sequence[date], folder: Path) -> None:
+    """A ZIP of two files, as mixed step types come, and the pressure levels. Rain ends one hour after the last day."""
+    grid, label = archive.domain.coarse, f"{days[0]}_{days[-1]}"
+    fields = {day: archive.coarse(day) for day in days}
+    start = datetime.combine(days[0], datetime.min.time())
+    hours = [start + timedelta(hours=hour) for hour in range(24 * len(days))]
+    instant, accum = folder / "data_stream-oper_stepType-instant.nc", folder / "data_stream-oper_stepType-accum.nc"
+    with _dataset(instant, grid, hours) as file:
+        for name, unit in SURFACE.items():
+            values = np.concatenate([_around(fields[day][INDEX[name]], 24, SWING[name]) for day in days])
+            _put(file, name, unit, values, ("valid_time", *SPACE))
+    with _dataset(accum, grid, [hour + timedelta(hours=1) for hour in hours]) as file:
+        share = np.arange(1, 25) / 300  # of a day's rain in each of its hours
+        rain = np.concatenate([share[:, None, None] * fields[day][INDEX["tp"]] for day in days])
+        _put(file, "tp", "m", rain, ("valid_time", *SPACE))
+    with zipfile.ZipFile(folder / f"era5-single_{label}.nc", "w") as packed:  # named as the store names it
+        for path in (instant, accum):
+            packed.write(path, path.name)
+            path.unlink()
+    levels = ("pressure_level", sorted(LEVELS_HPA, reverse=True), "hPa")
+    with _dataset(folder / f"era5-pressure_{label}.nc", grid, hours, levels) as file:
+        for name, unit in UNITS.items():
+            values = np.stack(
+                [
+                    np.concatenate(
+                        [_around(fields[day][INDEX[f"{name}{level}"]], 24, SWING.get(name, 0.0)) for day in days]
+                    )
+                    for level in levels[1]
+                ],
+                axis=1,
+            )
+            _put(file, name, unit, values, ("valid_time", "pressure_level", *SPACE))
+
+
+def _write_cams(archive: Archive, days: Sequence[date], folder: Path) -> None:
+    """EAC4, every three hours: particles in kg m-3, gases as mixing ratios on the lowest model level."""
+    grid, label = archive.domain.coarse, f"{days[0]}_{days[-1]}"
+    start = datetime.combine(days[0], datetime.min.time())
+    times = [start + timedelta(hours=3 * number) for number in range(8 * len(days))]
+    fields = {day: archive.coarse(day).astype(np.float64) for day in days}
+
+    def each(day: date, name: str) -> Array:
+        return np.repeat(fields[day][INDEX[name]][None], 8, axis=0)
+
+    pressure = np.concatenate([_around(fields[day][INDEX["sp"]], 8, 300.0) for day in days])
+    warmth = np.concatenate([_around(fields[day][INDEX["t2m"]], 8, 3.0) for day in days])
+    moisture = np.concatenate([each(day, "q1000") for day in days])
+    density = pressure.astype(np.float32) / (
+        GAS_CONSTANT * warmth.astype(np.float32) * (1 + VAPOUR * moisture.astype(np.float32))
+    )
+    surface, model = folder / "data_sfc.nc", folder / "data_mlev.nc"
+    with _dataset(surface, grid, times) as file:
+        _put(file, "sp", "Pa", pressure, ("valid_time", *SPACE))
+        for species in DUST:
+            values = np.concatenate([each(day, f"cams_{species}") for day in days])
+            _put(file, NAMES[species], "kg m**-3", values * 1e-9, ("valid_time", *SPACE))
+    with _dataset(model, grid, times, ("model_level", [LOWEST], "1")) as file:
+        dimensions = ("valid_time", "model_level", *SPACE)
+        _put(file, "t", "K", warmth[:, None], dimensions)
+        _put(file, "q", "kg kg**-1", moisture[:, None], dimensions)
+        for species in GASES:
+            values = np.concatenate([each(day, f"cams_{species}") for day in days]) * 1e-9 / density
+            _put(file, NAMES[species], "kg kg**-1", values[:, None], dimensions)
+    with zipfile.ZipFile(folder / f"cams-eac4_{label}.zip", "w") as packed:
+        for path in (surface, model):
+            packed.write(path, path.name)
+            path.unlink()
+
+
+def _write_ghap(archive: Archive, day: date, folder: Path) -> None:
+    grid = archive.domain.fine
+    with netCDF4.Dataset(folder / f"GHAP_PM2.5_D1K_{day:%Y%m%d}_V1.nc", "w") as file:
+        for name, values in (("lat", grid.lat), ("lon", grid.lon)):
+            file.createDimension(name, len(values))
+            file.createVariable(name, "f8", (name,))[:] = values
+        variable = file.createVariable("PM2.5", "u2", ("lat", "lon"), zlib=True, complevel=1, fill_value=FILL)
+        variable.set_auto_maskandscale(False)
+        variable.setncatts({"scale_factor": PM25_STEP, "add_offset": 0.0, "units": "µg/m3"})
+        variable[:] = archive.packed_pm25(day)
+
+
+def _write_eea(archive: Archive, days: Sequence[date], folder: Path) -> None:
+    """A Parquet file a station, in UTC+1, with values that must not count; and the metadata."""
+    stations, values = archive.stations, {day: archive.stations_pm25(day) for day in days}
+    for number, name in enumerate(stations.ids):
+        rows = [
+            row for day in days for row in _station_day(f"{stations.country[number]}/{name}", day, values[day][number])
+        ]
+        columns = (
+            {key: [row[key] for row in rows] for key in SCHEMA.names} if rows else {key: [] for key in SCHEMA.names}
+        )
+        pq.write_table(pa.table(columns, schema=SCHEMA), folder / f"{name}.parquet")
+    with (folder / "DataExtract.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(
+            (
+                "Sampling Point Id",
+                "Air Pollutant",
+                "Air Quality Station EoI Code",
+                "Longitude",
+                "Latitude",
+                "Altitude",
+                "Air Quality Station Area",
+                "Air Quality Station Type",
+            )
+        )
+        for number, name in enumerate(stations.ids):
+            code = f"{stations.country[number]}{number:04d}A"
+            place = (repr(float(part[number])) for part in (stations.lon, stations.lat, stations.altitude_m))
+            writer.writerow((name, "PM2.5", code, *place, stations.area[number], stations.kind[number]))
+
+
+SCHEMA = pa.schema(
+    [
+        ("Samplingpoint", pa.string()),
+        ("Pollutant", pa.int32()),
+        ("Start", pa.timestamp("ns")),
+        ("End", pa.timestamp("ns")),
+        ("Value", pa.decimal128(38, 18)),
+        ("Unit", pa.string()),
+        ("AggType", pa.string()),
+        ("Validity", pa.int32()),
+        ("Verification", pa.int32()),
+    ]
+)
+
+
+def _station_day(point: str, day: date, mean: float) -> list[Mapping[str, object]]:
+    """24 hours around the mean, and one that is not valid; none where the day has no mean."""
+    if not np.isfinite(mean):
+        return []
+    rows: list[Mapping[str, object]] = []
+    wave = [0.2 * mean * (1 if hour % 2 else -1) for hour in range(24)]
+    for hour, swing in enumerate([*wave, None]):
+        start = datetime.combine(day, datetime.min.time()) + timedelta(hours=min(hour, 23) + CLOCK_HOURS)
+        value = Decimal(-999) if swing is None else Decimal(repr(float(mean + swing))).quantize(Decimal("1e-18"))
+        rows.append(
+            {
+                "Samplingpoint": point,
+                "Pollutant": PM25,
+                "Start": start,
+                "End": start + timedelta(hours=1),
+                "Value": value,
+                "Unit": "ug.m-3",
+                "AggType": "hour",
+                "Validity": -99 if swing is None else 1,
+                "Verification": 1,
+            }
+        )
+    return rows
+
+
+def _write_elevation(archive: Archive, folder: Path) -> None:
+    grid = archive.domain.fine
+    with rasterio.open(
+        folder / "elevation.tif",
+        "w",
+        driver="GTiff",
+        height=grid.rows,
+        width=grid.cols,
+        count=1,
+        dtype="float32",
+        crs="EPSG:4326",
+        transform=from_origin(grid.west, grid.north, grid.step, grid.step),
+        compress="deflate",
+    ) as raster:
+        raster.write(archive.elevation(), 1)
