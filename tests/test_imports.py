@@ -37,6 +37,7 @@ ORDER = (
     "realism",
     "fill",
     "sources",
+    "fetch",
     "ingest",
     "native",
     "figures",

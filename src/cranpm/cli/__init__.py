@@ -19,6 +19,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 app.command()(archive.simulate)
+app.command()(ingesting.fetch)
 app.command()(ingesting.validate)
 app.command()(ingesting.ingest)
 app.command()(archive.info)

@@ -97,3 +97,54 @@ def ingest(
     print(f"{len(report.stored)} days stored, {len(report.unchanged)} unchanged, {len(report.refused_days)} refused")
     if report.refused_files or report.refused_days:
         raise typer.Exit(1)
+
+
+def fetch(
+    source: Annotated[str, typer.Argument(help="era5, cams, ghap, elevation, eea or openaq.")],
+    domain: Annotated[str, typer.Option(help="europe, alps, ... or N,W,S,E.")],
+    folder: Annotated[Path, typer.Option("--to", help="Folder for the files.")],
+    days: Annotated[str | None, typer.Option(help="A day, a year or FIRST..LAST; elevation needs none.")] = None,
+    country: Annotated[list[str] | None, typer.Option(help="Of EEA's stations, as IT; repeat for several.")] = None,
+    location: Annotated[list[int] | None, typer.Option(help="Of OpenAQ, by number; repeat for several.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the exact requests and their size, and stop.")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Fetch a provider's files; what is there stays, what broke off goes on.
+
+    Rain needs the first hour of the day after the last: days are fetched with one more for era5.
+    """
+    from datetime import timedelta
+
+    from cranpm.days import DayRange, parse_days
+    from cranpm.errors import CranpmError
+    from cranpm.fetch import fetch as get
+    from cranpm.fetch import plan
+    from cranpm.grid import parse_domain
+
+    if days is None and source != "elevation":
+        raise CranpmError(expected=f"days for {source}", found="none", remedy="Add --days 2022-01-01..2022-01-31.")
+    span = parse_days(days) if days else None
+    if span and source == "era5":
+        span = DayRange(span.first, span.last + timedelta(days=1))
+    wanted = plan(source, list(span or ()), parse_domain(domain), country or (), location or ())
+    total = sum(request.gigabytes for request in wanted)
+    if dry_run:
+        for request in wanted:
+            print(json.dumps({"file": request.name, **request.ask}))
+        print(f"{len(wanted)} files, about {total:.2g} GB")
+        for licence in sorted({request.licence for request in wanted if request.licence}):
+            print(f"accept once: {licence}")
+        return
+    with progress_bar(f"fetch {source}", len(wanted), quiet) as bar:
+        started: list[str] = []
+
+        def on_file(request: object, state: str) -> None:
+            bar.reach(len(started), len(wanted), f"{getattr(request, 'name', '')} {state}")
+
+        for request in wanted:
+            get([request], folder, on_file=on_file)
+            started.append(request.name)
+            bar.reach(len(started), len(wanted))
+    print(f"{len(wanted)} requests in {folder}")
