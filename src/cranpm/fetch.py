@@ -21,12 +21,14 @@ from cranpm.errors import CranpmError
 from cranpm.grid import Domain
 from cranpm.sources import SOURCES
 from cranpm.sources.base import Request
+from cranpm.sources.cloud import CLOUDS
 from cranpm.sources.eea import Eea
 from cranpm.sources.elevation import Elevation
+from cranpm.sources.ifs import Ifs
 from cranpm.sources.openaq import OpenAq
 
 TRIES = 6
-CHUNK = 2**20
+CHUNK = 2**16
 TIMEOUT = (20, 120)
 BUSY = (408, 425, 429, 500, 502, 503, 504)
 PART, JOB = ".part", ".job"
@@ -55,9 +57,10 @@ def plan(
     source: str, days: Sequence[date], domain: Domain, countries: Sequence[str] = (), locations: Sequence[int] = ()
 ) -> list[Request]:
     """What would be fetched."""
-    if source not in SOURCES:
-        raise CranpmError(expected=f"a source: {', '.join(SOURCES)}", found=source, remedy="Name one of these.")
-    provider = SOURCES[source]
+    known = {**SOURCES, **CLOUDS, "ifs": Ifs()}
+    if source not in known:
+        raise CranpmError(expected=f"a source: {', '.join(known)}", found=source, remedy="Name one of these.")
+    provider = known[source]
     if isinstance(provider, Elevation):
         return provider.requests(domain)
     if isinstance(provider, OpenAq):
@@ -89,6 +92,10 @@ def fetch(
             _from_store(request, target, services, on_file, on_bytes)
         elif "zenodo" in request.ask:
             _from_zenodo(request, target, services, on_bytes)
+        elif "zarr" in request.ask:
+            _from_cloud(request, target)
+        elif "index" in request.ask:
+            _from_index(request, target, services)
         elif "post" in request.ask:
             found += _from_eea(request, target, services, on_file, on_bytes)
             continue
@@ -262,6 +269,53 @@ def _from_zenodo(request: Request, target: Path, services: Services, on_bytes: O
     newest = max(found, key=lambda file: str(file["key"]))
     md5 = str(newest["checksum"]).removeprefix("md5:")
     download(str(newest["links"]["self"]), target, services, on_bytes, md5=md5, size=int(newest["size"]))
+
+
+def _from_cloud(request: Request, target: Path) -> None:
+    """Copy a day out of a Zarr; the file appears when it is whole."""
+    cloud = CLOUDS[request.source]
+    part = target.with_name(target.name + PART)
+    cloud.copy(cloud.open(), date.fromisoformat(request.ask["day"]), Domain(**request.ask["domain"]), part)
+    os.replace(part, target)
+
+
+def _from_index(request: Request, target: Path, services: Services) -> None:
+    """Messages of GRIB files, found by the indices beside them, one range of bytes each."""
+    part = target.with_name(target.name + PART)
+    with part.open("wb") as file:
+        for place in request.ask["index"]:
+            lines = [json.loads(line) for line in _text(f"{place}.index", services).splitlines() if line.strip()]
+            wanted = [line for line in lines if _is_wanted(line, request.ask)]
+            if not wanted:
+                raise CranpmError(
+                    expected=f"fields in {place}.index", found=f"{len(lines)} others", remedy="Look at the index."
+                )
+            for line in wanted:
+                file.write(_range(f"{place}.grib2", int(line["_offset"]), int(line["_length"]), services))
+    os.replace(part, target)
+
+
+def _is_wanted(line: Mapping[str, Any], ask: Mapping[str, Any]) -> bool:
+    if line.get("levtype") == "sfc":
+        return line["param"] in ask["surface"]
+    return line.get("levtype") == "pl" and line["param"] in ask["aloft"] and int(line["levelist"]) in ask["levels"]
+
+
+def _range(url: str, start: int, length: int, services: Services) -> bytes:
+    problem = ""
+    for attempt in range(TRIES):
+        if attempt:
+            time.sleep(services.wait * 2 ** (attempt - 1))
+        try:
+            asked = {"Range": f"bytes={start}-{start + length - 1}"}
+            answer = requests.get(url, headers=asked, timeout=TIMEOUT)
+            answer.raise_for_status()
+            if answer.status_code == 206 and len(answer.content) == length:
+                return answer.content
+            problem = f"{len(answer.content)} bytes of {length}"
+        except requests.RequestException as error:
+            problem = _without_secrets(error)
+    raise CranpmError(expected=f"bytes {start} to {start + length} of {url}", found=problem, remedy="Try again later.")
 
 
 def _json(url: str, services: Services, body: Any = None) -> Any:

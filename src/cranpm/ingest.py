@@ -32,6 +32,8 @@ BATCH_DAYS = 4
 GRIDDED = ("era5", "cams", "ghap")
 STATIONS = ("eea", "openaq")
 PRODUCER = {"source": "providers: ERA5, CAMS, GHAP, EEA"}
+REACH = {"era5": (0, 1), "eea": (1, 1), "openaq": (1, 1)}
+"""Days before and after that a day may need: rain ends at midnight of the next, stations have clocks of their own."""
 UNFINISHED = ".part"
 T = TypeVar("T")
 
@@ -202,8 +204,9 @@ def _candidates(found: Scan, days: DayRange | None, report: Report) -> list[date
 
 
 def _touching(found: Scan, source: str, days: Sequence[date]) -> list[Seen]:
-    """Files of a provider that matter for days; rain of the last one ends on the next."""
-    low, high = min(days) - timedelta(days=1), max(days) + timedelta(days=1)
+    """Files of a provider that matter for days; `REACH` says how far beyond them."""
+    before, after = (timedelta(days=number) for number in REACH.get(source, (0, 0)))
+    low, high = min(days) - before, max(days) + after
     return [one for one in found.of(source) if one.first and one.last and one.first <= high and one.last >= low]
 
 

@@ -22,10 +22,11 @@ from rasterio.transform import from_origin
 
 from cranpm.channels import INDEX, LEVELS_HPA
 from cranpm.errors import CranpmError
-from cranpm.grid import Array, Grid
+from cranpm.grid import Array
 from cranpm.layout import FILL, PM25_STEP
 from cranpm.sources.cams import GAS_CONSTANT, LOWEST, VAPOUR
 from cranpm.sources.eea import CLOCK_HOURS, PM25
+from cranpm.sources.write import SPACE, new_layout, put
 from cranpm.store import Archive
 
 UNITS = {"u": "m s**-1", "v": "m s**-1", "t": "K", "z": "m**2 s**-2", "q": "kg kg**-1"}
@@ -55,45 +56,6 @@ def _around(mean: Array, hours: int, swing: float) -> Array:
     return mean + swing * wave[:, None, None]
 
 
-def _dataset(
-    path: Path, grid: Grid, times: Sequence[datetime], levels: tuple[str, Sequence[float], str] | None = None
-) -> netCDF4.Dataset:
-    """A file in the data stores' new layout."""
-    file = netCDF4.Dataset(path, "w", format="NETCDF4")
-    file.setncatts({"Conventions": "CF-1.7", "institution": "made by cranpm from an archive, not by ECMWF"})
-    file.createVariable("number", "i8", ()).assignValue(0)
-    axes: list[tuple[str, str, Array, str]] = [
-        (
-            "valid_time",
-            "i8",
-            np.array([(t - datetime(1970, 1, 1)).total_seconds() for t in times]),
-            "seconds since 1970-01-01",
-        ),
-        ("latitude", "f8", grid.lat, "degrees_north"),
-        ("longitude", "f8", grid.lon, "degrees_east"),
-    ]
-    if levels:
-        axes.insert(1, (levels[0], "f8", np.array(levels[1], float), levels[2]))
-    for name, kind, values, unit in axes:
-        file.createDimension(name, len(values))
-        variable = file.createVariable(name, kind, (name,))
-        variable.units = unit
-        variable[:] = values
-    file["valid_time"].calendar = "proleptic_gregorian"
-    expver = file.createVariable("expver", str, ("valid_time",))
-    expver[:] = np.array(["0001"] * len(times), object)
-    return file
-
-
-def _put(file: netCDF4.Dataset, name: str, unit: str, values: Array, dimensions: tuple[str, ...]) -> None:
-    variable = file.createVariable(name, "f4", dimensions, zlib=True, complevel=1, shuffle=True, fill_value=np.nan)
-    variable.units = unit
-    variable[:] = values
-
-
-SPACE = ("latitude", "longitude")
-
-
 def _write_era5(archive: Archive, days: Sequence[date], folder: Path) -> None:
     """A ZIP of two files, as mixed step types come, and the pressure levels. Rain ends one hour after the last day."""
     grid, label = archive.domain.coarse, f"{days[0]}_{days[-1]}"
@@ -101,20 +63,20 @@ def _write_era5(archive: Archive, days: Sequence[date], folder: Path) -> None:
     start = datetime.combine(days[0], datetime.min.time())
     hours = [start + timedelta(hours=hour) for hour in range(24 * len(days))]
     instant, accum = folder / "data_stream-oper_stepType-instant.nc", folder / "data_stream-oper_stepType-accum.nc"
-    with _dataset(instant, grid, hours) as file:
+    with new_layout(instant, grid.lat, grid.lon, hours) as file:
         for name, unit in SURFACE.items():
             values = np.concatenate([_around(fields[day][INDEX[name]], 24, SWING[name]) for day in days])
-            _put(file, name, unit, values, ("valid_time", *SPACE))
-    with _dataset(accum, grid, [hour + timedelta(hours=1) for hour in hours]) as file:
+            put(file, name, unit, values, ("valid_time", *SPACE))
+    with new_layout(accum, grid.lat, grid.lon, [hour + timedelta(hours=1) for hour in hours]) as file:
         share = np.arange(1, 25) / 300  # of a day's rain in each of its hours
         rain = np.concatenate([share[:, None, None] * fields[day][INDEX["tp"]] for day in days])
-        _put(file, "tp", "m", rain, ("valid_time", *SPACE))
+        put(file, "tp", "m", rain, ("valid_time", *SPACE))
     with zipfile.ZipFile(folder / f"era5-single_{label}.nc", "w") as packed:  # named as the store names it
         for path in (instant, accum):
             packed.write(path, path.name)
             path.unlink()
     levels = ("pressure_level", sorted(LEVELS_HPA, reverse=True), "hPa")
-    with _dataset(folder / f"era5-pressure_{label}.nc", grid, hours, levels) as file:
+    with new_layout(folder / f"era5-pressure_{label}.nc", grid.lat, grid.lon, hours, levels) as file:
         for name, unit in UNITS.items():
             values = np.stack(
                 [
@@ -125,7 +87,7 @@ def _write_era5(archive: Archive, days: Sequence[date], folder: Path) -> None:
                 ],
                 axis=1,
             )
-            _put(file, name, unit, values, ("valid_time", "pressure_level", *SPACE))
+            put(file, name, unit, values, ("valid_time", "pressure_level", *SPACE))
 
 
 def _write_cams(archive: Archive, days: Sequence[date], folder: Path) -> None:
@@ -145,18 +107,18 @@ def _write_cams(archive: Archive, days: Sequence[date], folder: Path) -> None:
         GAS_CONSTANT * warmth.astype(np.float32) * (1 + VAPOUR * moisture.astype(np.float32))
     )
     surface, model = folder / "data_sfc.nc", folder / "data_mlev.nc"
-    with _dataset(surface, grid, times) as file:
-        _put(file, "sp", "Pa", pressure, ("valid_time", *SPACE))
+    with new_layout(surface, grid.lat, grid.lon, times) as file:
+        put(file, "sp", "Pa", pressure, ("valid_time", *SPACE))
         for species in DUST:
             values = np.concatenate([each(day, f"cams_{species}") for day in days])
-            _put(file, NAMES[species], "kg m**-3", values * 1e-9, ("valid_time", *SPACE))
-    with _dataset(model, grid, times, ("model_level", [LOWEST], "1")) as file:
+            put(file, NAMES[species], "kg m**-3", values * 1e-9, ("valid_time", *SPACE))
+    with new_layout(model, grid.lat, grid.lon, times, ("model_level", [LOWEST], "1")) as file:
         dimensions = ("valid_time", "model_level", *SPACE)
-        _put(file, "t", "K", warmth[:, None], dimensions)
-        _put(file, "q", "kg kg**-1", moisture[:, None], dimensions)
+        put(file, "t", "K", warmth[:, None], dimensions)
+        put(file, "q", "kg kg**-1", moisture[:, None], dimensions)
         for species in GASES:
             values = np.concatenate([each(day, f"cams_{species}") for day in days]) * 1e-9 / density
-            _put(file, NAMES[species], "kg kg**-1", values[:, None], dimensions)
+            put(file, NAMES[species], "kg kg**-1", values[:, None], dimensions)
     with zipfile.ZipFile(folder / f"cams-eac4_{label}.zip", "w") as packed:
         for path in (surface, model):
             packed.write(path, path.name)

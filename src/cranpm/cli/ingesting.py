@@ -100,7 +100,9 @@ def ingest(
 
 
 def fetch(
-    source: Annotated[str, typer.Argument(help="era5, cams, ghap, elevation, eea or openaq.")],
+    source: Annotated[
+        str, typer.Argument(help="era5, arco, weatherbench2, ifs, cams, ghap, elevation, eea or openaq.")
+    ],
     domain: Annotated[str, typer.Option(help="europe, alps, ... or N,W,S,E.")],
     folder: Annotated[Path, typer.Option("--to", help="Folder for the files.")],
     days: Annotated[str | None, typer.Option(help="A day, a year or FIRST..LAST; elevation needs none.")] = None,

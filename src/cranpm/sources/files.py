@@ -27,8 +27,8 @@ MAGIC = {
 }
 MOST_MEMBERS = 20_000
 MOST_BYTES = 64 * 2**30
-MOST_RATIO = 2000
-"""A ZIP that promises more is a bomb. Fields that are mostly fill shrink a hundredfold, not two thousandfold."""
+MOST_RATIO, SMALL_BYTES = 100, 2**20
+"""A ZIP that promises more is a bomb: what providers send is packed already. Small members may shrink as they like."""
 HGT = ".hgt"
 
 
@@ -112,7 +112,7 @@ def _check_members(path: Path, members: list[zipfile.ZipInfo]) -> None:
             refuse("plain files", f"a link {member.filename!r}")
         if member.flag_bits & 1:
             refuse("files that are not encrypted", repr(member.filename))
-        if member.file_size > MOST_RATIO * max(member.compress_size, 1024):
+        if member.file_size > max(MOST_RATIO * member.compress_size, SMALL_BYTES):
             refuse(f"members at most {MOST_RATIO} times as large as packed", f"{member.filename!r}, a bomb")
     total = sum(member.file_size for member in members)
     if total > MOST_BYTES:

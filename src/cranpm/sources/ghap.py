@@ -18,7 +18,7 @@ from cranpm.sources.base import DayReader, Reading, Request, Seen
 from cranpm.sources.era5 import by_month
 from cranpm.sources.files import Piece, sniff
 from cranpm.sources.names import BY_ALIAS, factor
-from cranpm.sources.netcdf import place_of, unpacked
+from cranpm.sources.netcdf import opened, place_of, unpacked
 from cranpm.sources.regrid import check_covers
 
 NAMED = re.compile(r"GHAP_PM2\.5_D1K_(\d{4})(\d{2})(\d{2})_V(\d+)\.nc$")
@@ -38,7 +38,7 @@ class Ghap:
         with piece.local() as path:
             if sniff(path) != "netcdf":
                 return None
-            with netCDF4.Dataset(path) as file:
+            with opened(path, str(piece)) as file:
                 held = [name for name in NAMES if name in file.variables]
                 if not held:
                     return None
@@ -107,35 +107,28 @@ def _version(name: str) -> int:
 def window(piece: Piece, grid: Grid) -> Array:
     """PM2.5 (ug m-3) on the fine grid, NaN missing; only that part of the file is read."""
     label = str(piece)
-    with piece.local() as path:
-        try:
-            file = netCDF4.Dataset(path)
-        except OSError as error:
-            raise CranpmError(expected=f"a NetCDF file {label}", found=str(error), remedy="Fetch it again.") from None
-        with file:
-            file.set_auto_maskandscale(False)
-            name = next((name for name in NAMES if name in file.variables), None)
-            if name is None:
-                raise CranpmError(
-                    expected=f"PM2.5 in {label}", found=", ".join(file.variables), remedy="Fetch it again."
-                )
-            place, lat, lon = place_of(file, label)
-            source = place.grid(label)
-            check_covers(source, grid, label)
-            rows, cols = source.row_col(grid.lat, grid.lon)
-            if abs(source.step - grid.step) > 1e-6 or max(np.abs(rows % 1 - 0.5).min(), 0) < 0.49:
-                raise CranpmError(
-                    expected=f"pixels of {grid.step:g} degrees around {grid.lat[0]:g}N {grid.lon[0]:g}E in {label}",
-                    found=f"pixels of {source.step:g} degrees around {source.lat[0]:g}N {source.lon[0]:g}E",
-                    remedy="Use GHAP's daily 1-km files.",
-                )
-            return _values(
-                file[name],
-                (lat, lon),
-                place.rows[rows.round().astype(int)],
-                place.cols[cols.round().astype(int)],
-                label,
+    with piece.local() as path, opened(path, label) as file:
+        name = next((name for name in NAMES if name in file.variables), None)
+        if name is None:
+            raise CranpmError(expected=f"PM2.5 in {label}", found=", ".join(file.variables), remedy="Fetch it again.")
+        place, lat, lon = place_of(file, label)
+        source = place.grid(label)
+        check_covers(source, grid, label)
+        rows, cols = source.row_col(grid.lat, grid.lon)
+        beside = max(np.abs(part - part.round()).max() for part in (rows, cols))
+        if abs(source.step - grid.step) > 1e-6 or beside > 0.05:
+            raise CranpmError(
+                expected=f"pixels of {grid.step:g} degrees around {grid.lat[0]:g}N {grid.lon[0]:g}E in {label}",
+                found=f"pixels of {source.step:g} degrees around {source.lat[0]:g}N {source.lon[0]:g}E",
+                remedy="Use GHAP's daily 1-km files.",
             )
+        return _values(
+            file[name],
+            (lat, lon),
+            place.rows[rows.round().astype(int)],
+            place.cols[cols.round().astype(int)],
+            label,
+        )
 
 
 def _values(variable: "netCDF4.Variable[Any]", axes: tuple[str, str], rows: Array, cols: Array, label: str) -> Array:

@@ -23,8 +23,12 @@ KINDS: dict[str, LevelKind] = {
     "isobaricInhPa": "pressure",
     "hybrid": "model",
 }
+REANALYSIS = "ea"
+"""ERA5's class; other fields are forecasts."""
+ROUNDING_M = 1e-4
+"""By which packed sums of rain may seem to fall from one hour to the next."""
 OPERATIONAL = "ifs"
-"""Version of the open data of ECMWF's forecasts."""
+"""What we call the version of ECMWF's open data."""
 
 
 class _Series:
@@ -47,7 +51,7 @@ def variables(path: Path, label: str) -> list[Variable]:
         _check_alone(message, name, label)
         place = _place(message, label)
         key = (BY_ALIAS[name].name, kind)
-        version = OPERATIONAL if _get(message, "class", "") == "od" else _get(message, "expver", "")
+        version = _get(message, "expver", "") if _get(message, "class", "") == REANALYSIS else OPERATIONAL
         series = found.setdefault(key, _Series(_get(message, "units"), place, str(version)))
         series.accumulates |= version == OPERATIONAL and name == "tp"
         if not (np.array_equal(series.place.lat, place.lat) and np.array_equal(series.place.lon, place.lon)):
@@ -145,7 +149,8 @@ def _variable(path: Path, label: str, name: str, kind: LevelKind, series: _Serie
                 fields.append(_values(file, min(found)[1], series.place, label))
                 if series.accumulates and index > 0:
                     before = series.offsets[times[int(index) - 1], levels[level]]
-                    fields[-1] = fields[-1] - _values(file, min(before)[1], series.place, label)
+                    fallen = fields[-1] - _values(file, min(before)[1], series.place, label)
+                    fields[-1] = np.where(fallen > -ROUNDING_M, np.maximum(fallen, 0), fallen)
         return np.stack(fields)
 
     return Variable(

@@ -42,7 +42,12 @@ QUANTITIES: tuple[Quantity, ...] = (
     Quantity("v10", ("v10", "10v", "10m_v_component_of_wind"), _SPEED, *_limits("v10")),
     Quantity("t2m", ("t2m", "2t", "2m_temperature"), {"K": 1.0}, *_limits("t2m")),
     Quantity("sp", ("sp", "surface_pressure"), {"Pa": 1.0}, *_limits("sp")),
-    Quantity("tp", ("tp", "total_precipitation"), {"m": 1.0, "kg m**-2": 1e-3, "kg m-2": 1e-3}, *_limits("tp")),
+    Quantity(
+        "tp",
+        ("tp", "total_precipitation"),
+        {"m": 1.0, "kg m**-2": 1e-3, "kg m-2": 1e-3},
+        *_limits("tp"),
+    ),
     Quantity("u", ("u", "u_component_of_wind"), _SPEED, *_limits("u")),
     Quantity("v", ("v", "v_component_of_wind"), _SPEED, *_limits("v")),
     Quantity("t", ("t", "temperature"), {"K": 1.0}, *_limits("t")),

@@ -2,6 +2,8 @@
 
 import re
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +31,21 @@ EPOCH_IN_NAME = re.compile(r"(?:ANALYSIS|FORECAST) time from (\d{4})(\d{2})(\d{2
 
 def variables(path: Path, label: str) -> list[Variable]:
     """All quantities that we know in a file; `label` names it in messages."""
+    with opened(path, label) as file:
+        return [_variable(path, file, name, label) for name in file.variables if name in BY_ALIAS]
+
+
+@contextmanager
+def opened(path: Path, label: str) -> Iterator[netCDF4.Dataset]:
+    """A file for as long as it is read, values as stored. Its library bears neither threads nor forgotten files."""
     _check_whole(path, label)
     try:
         file = netCDF4.Dataset(path)
     except OSError as error:
         raise CranpmError(expected=f"a NetCDF file {label}", found=str(error), remedy="Fetch it again.") from None
-    file.set_auto_maskandscale(False)
-    return [_variable(file, name, label) for name in file.variables if name in BY_ALIAS]
+    with file:
+        file.set_auto_maskandscale(False)
+        yield file
 
 
 def _check_whole(path: Path, label: str) -> None:
@@ -72,7 +82,7 @@ def place_of(file: netCDF4.Dataset, label: str) -> tuple[Place, str, str]:
     return Place.of(file[lat][:], file[lon][:], label), lat, lon
 
 
-def _variable(file: netCDF4.Dataset, name: str, label: str) -> Variable:
+def _variable(path: Path, file: netCDF4.Dataset, name: str, label: str) -> Variable:
     place, lat, lon = place_of(file, label)
     source = file[name]
     dimensions = list(source.dimensions)
@@ -86,10 +96,7 @@ def _variable(file: netCDF4.Dataset, name: str, label: str) -> Variable:
             remedy="Fetch one member or one part at a time.",
         )
     levels = tuple(float(level) for level in file[level_name][:]) if level_name else (0.0,)
-
-    def read(indices: Array, level: int) -> Array:
-        return _read(source, dimensions, time_names, level_name, (lat, lon), indices, level, label)
-
+    block = _Block(path, label, name, time_names, level_name, (lat, lon))
     kept, leads = _shortest(times, leads)
     return Variable(
         file=label,
@@ -99,7 +106,7 @@ def _variable(file: netCDF4.Dataset, name: str, label: str) -> Variable:
         kind=kind,
         levels=levels,
         place=place,
-        reader=lambda indices, level: read(kept[indices], level),
+        reader=lambda indices, level: block.read(kept[indices], level),
         lead_hours=None if leads is None else leads[kept],
         version=_version(file),
     )
@@ -167,38 +174,58 @@ def _shortest(times: Array, leads: Array | None) -> tuple[Array, Array | None]:
     return order[first], leads
 
 
-def _read(
-    source: "netCDF4.Variable[Any]",
-    dimensions: list[str],
-    time_names: tuple[str, ...],
-    level_name: str | None,
-    space: tuple[str, str],
-    indices: Array,
-    level: int,
-    label: str,
-) -> Array:
-    """Fields of some times; of several expver, the final one where it has a value."""
-    shape = [source.shape[dimensions.index(name)] for name in time_names]
-    picked = np.unravel_index(indices, shape)
-    spans = {name: slice(int(part.min()), int(part.max()) + 1) for name, part in zip(time_names, picked, strict=True)}
-    selection = tuple(
-        spans.get(name, level if name == level_name else slice(None) if name in (*space, "expver") else 0)
-        for name in dimensions
-    )
-    try:
-        raw = source[selection]
-    except (RuntimeError, OSError, IndexError) as error:
-        raise CranpmError(
-            expected=f"{source.name} whole in {label}", found=str(error), remedy="Fetch it again."
-        ) from None
-    left = [name for name in dimensions if name in (*time_names, "expver", *space)]
-    values = unpacked(source, raw)
-    order = [left.index(name) for name in (*time_names, *(["expver"] if "expver" in left else []), *space)]
-    values = values.transpose(order)
-    values = values[tuple(part - spans[name].start for name, part in zip(time_names, picked, strict=True))]
-    if "expver" in left:
-        values = _final_first(values)
-    return values
+class _Block:
+    """Fields of some times at all levels, as they lie in chunks together; the last block that was read is kept."""
+
+    def __init__(
+        self,
+        path: Path,
+        label: str,
+        name: str,
+        time_names: tuple[str, ...],
+        level_name: str | None,
+        space: tuple[str, str],
+    ):
+        self.path, self.label, self.name = path, label, name
+        self.time_names, self.level_name, self.space = time_names, level_name, space
+        self._held: tuple[bytes, Array] = (b"", np.zeros(0))
+
+    def read(self, indices: Array, level: int) -> Array:
+        """(time, row, column) of a level."""
+        key = indices.tobytes()
+        if self._held[0] != key:
+            self._held = (key, self._load(indices))
+        return self._held[1][:, level]
+
+    def _load(self, indices: Array) -> Array:
+        """(time, level, row, column); of several expver, the final one where it has a value."""
+        with opened(self.path, self.label) as file:
+            source = file[self.name]
+            dimensions = list(source.dimensions)
+            shape = [source.shape[dimensions.index(name)] for name in self.time_names]
+            picked = np.unravel_index(indices, shape)
+            spans = {
+                name: slice(int(part.min()), int(part.max()) + 1)
+                for name, part in zip(self.time_names, picked, strict=True)
+            }
+            kept = [
+                *self.time_names,
+                *(name for name in ("expver", self.level_name) if name in dimensions),
+                *self.space,
+            ]
+            try:
+                raw = source[tuple(spans.get(name, slice(None) if name in kept else 0) for name in dimensions)]
+            except (RuntimeError, OSError, IndexError) as error:
+                raise CranpmError(
+                    expected=f"{self.name} whole in {self.label}", found=str(error), remedy="Fetch it again."
+                ) from None
+            values = unpacked(source, raw)
+        left = [name for name in dimensions if name in kept]
+        values = values.transpose([left.index(str(name)) for name in kept])
+        values = values[tuple(part - spans[name].start for name, part in zip(self.time_names, picked, strict=True))]
+        if "expver" in kept:
+            values = _final_first(values)
+        return values if self.level_name else values[:, None]
 
 
 def _final_first(values: Array) -> Array:
