@@ -4,6 +4,7 @@ from model_cases import TINY
 
 from cranpm.bench import archive as bench
 from cranpm.bench import bench_forecast, bench_grouping, bench_network, bench_training, network, parse_precisions
+from cranpm.bench.ingesting import bench_ingest
 from cranpm.bench.machine import forget_peak_memory, peak_memory
 from cranpm.bench.scaling import FULL, OURS, WINDOWS, bench_scaling, draw_scaling, scaling_table
 from cranpm.errors import CranpmError
@@ -83,6 +84,14 @@ def test_a_forecast_is_measured_by_stage(monkeypatch):
     even, with_land, adaptive = map(int, facts["tiles: even / with land / adaptive"].split(" / "))
     assert even >= with_land >= adaptive > 0
     assert facts["reference / ours (goal 12)"] > 0
+
+
+def test_ingest_is_measured_beside_a_bare_reading():
+    facts = bench_ingest(BOX)
+    assert facts["ours / bare (goal 1.5)"] == pytest.approx(
+        facts["ERA5 decoded, averaged and regridded, s"] / facts["the same variables by netCDF4 alone, s"]
+    )
+    assert facts["a day from files to its commit, s (goal 20)"] > facts["ERA5 decoded, averaged and regridded, s"]
 
 
 def test_cost_grows_as_attention_does(tmp_path):

@@ -4,12 +4,13 @@ import json
 
 import numpy as np
 import pytest
+import requests
 import torch
 from command import run_cli
 from model_cases import batch, random_network
 from test_train import settings
 
-from cranpm.doctor import machine_checks, run_checks
+from cranpm.doctor import machine_checks, run_checks, source_checks
 from cranpm.errors import CranpmError
 from cranpm.store import Archive
 from cranpm.train import keep, train
@@ -169,6 +170,26 @@ def test_the_doctor_says_what_a_run_costs(month, tmp_path, monkeypatch):
     checks = {check.name: check for check in run_checks(settings(), month, tmp_path)}
     assert checks["memory"].verdict == "bad"
     assert {check.name for check in machine_checks(tmp_path)} >= {"versions", "free memory", "free disk", "bf16"}
+
+
+def test_the_doctor_looks_at_keys_and_providers(monkeypatch):
+    class Answer:
+        status_code = 200
+
+    def head(url, **_):
+        if "zenodo" in url:
+            raise requests.ConnectionError("no route")
+        return Answer()
+
+    monkeypatch.setattr("cranpm.doctor.requests.head", head)
+    monkeypatch.setattr("cranpm.doctor.find_key", lambda: "secret")
+    checks = {check.name: check for check in source_checks()}
+    assert checks["key of the data stores"].found == "found"
+    assert checks["Zenodo"].verdict == "note"
+    assert checks["EEA"].found == "answers (200)"
+    assert "secret" not in str(checks)
+    monkeypatch.setattr("cranpm.doctor.find_key", lambda: None)
+    assert source_checks()[0].verdict == "note"
 
 
 def test_the_doctors_command(month, tmp_path, monkeypatch, capsys):

@@ -54,7 +54,7 @@ INNER = {
     "model": "context settings patches attention places swin elevation wind encoder bridge decoder cranpm released "
     "presets cost __init__",
     "weights": "card authors readme sealed folder confine unpickle checkpoint __init__",
-    "bench": "machine archive network training forecasting verifying scaling __init__",
+    "bench": "machine archive network training forecasting verifying scaling ingesting __init__",
     "cli": "console archive ingesting training forecasting verifying experimenting network benches __init__",
     "baselines": "base persistence damped climatology cams body convlstm simvp earthformer climax topoflow learned "
     "__init__",

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import shutil
 import stat
 import subprocess
@@ -41,6 +42,8 @@ from cranpm.store import Archive
 
 import eccodes  # isort: skip  after PROJ's other users
 
+SHARED = Path(os.environ.get("CRANPM_SHARED", Path(__file__).parents[2] / "shared"))
+REAL_STATIONS = SHARED / "realdata" / "stations" / "eea-parquet-cz"
 GHAP = "GHAP_PM2.5_D1K_2020022{}_V1.nc"
 
 
@@ -767,3 +770,31 @@ def test_a_day_out_of_a_zarr_of_the_globe(tmp_path):
     with pytest.raises(CranpmError, match="times up to"):
         cloud.copy(group, date(2021, 1, 7), domain, tmp_path / "late.nc")
     assert cloud.requests([day], domain)[0].ask["zarr"] == "gs://bucket/prefix"
+
+
+def test_real_stations_among_simulated_fields(tmp_path, monkeypatch, capsys):
+    """One winter's days of Bohemia: the stations are EEA's own files, what is missing is simulated; then a forecast."""
+    if not REAL_STATIONS.is_dir():
+        pytest.skip(f"the providers' files are not at {REAL_STATIONS}; set CRANPM_SHARED to where they are")
+    box, files = "52,11,46.75,17", str(tmp_path / "files")
+    world = [str(tmp_path / "world"), "--set", "simulation.spin_up_days=1"]
+    line = ["simulate", "--domain", box, "--days", "2023-01-10..2023-01-12", *world, "--native", files, "-q"]
+    assert run_cli(monkeypatch, *line) == 0
+    for path in [*(tmp_path / "files").glob("*.parquet"), tmp_path / "files" / "DataExtract.csv"]:
+        path.unlink()
+    line = ["ingest", files, str(REAL_STATIONS), "--archive", str(tmp_path / "a"), "--domain", box, "-q"]
+    assert run_cli(monkeypatch, *line) == 0
+    made = Archive(str(tmp_path / "a"))
+    assert len(made.days) == 3
+    measured = dict(zip(made.stations.ids, made.stations_pm25(date(2023, 1, 11)), strict=True))
+    point = "SPO.CZ_ALIBA_PM2_5_40288"
+    hours = [
+        float(row["Value"])
+        for row in pq.read_table(REAL_STATIONS / f"{point}.parquet").to_pylist()
+        if (row["Start"].to_pydatetime() - timedelta(hours=1)).date() == date(2023, 1, 11) and row["Validity"] > 0
+    ]
+    assert measured[point] == pytest.approx(np.mean(hours), rel=1e-6)
+    line = ["forecast", "--archive", str(tmp_path / "a"), "--day", "2023-01-11", "--weights", "persistence"]
+    assert run_cli(monkeypatch, *line, "--format", "nc", "--out", str(tmp_path / "products")) == 0
+    with netCDF4.Dataset(tmp_path / "products" / "2023-01-11" / "pm25_2023-01-11.nc") as file:
+        assert "simulat" not in file.source.lower()

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import requests
 import torch
 
 from cranpm import __version__
 from cranpm.bench.machine import forget_peak_memory, peak_memory
 from cranpm.bench.network import gemm_peak
+from cranpm.fetch import find_key
 from cranpm.model.cost import size
 from cranpm.precision import has_bf16
 from cranpm.store import Archive
@@ -25,6 +27,14 @@ STEPS = 3
 TIGHT = 0.8
 """Share of free memory beyond which a run is a risk."""
 LEAST_DISK_GB = 5.0
+HOSTS = {
+    "Climate Data Store": "https://cds.climate.copernicus.eu",
+    "Atmosphere Data Store": "https://ads.atmosphere.copernicus.eu",
+    "Zenodo": "https://zenodo.org",
+    "EEA": "https://eeadmz1-downloads-api-appservice.azurewebsites.net",
+    "Copernicus DEM": "https://copernicus-dem-90m.s3.amazonaws.com",
+    "ECMWF open data": "https://data.ecmwf.int",
+}
 
 
 @dataclass(frozen=True)
@@ -50,6 +60,23 @@ def machine_checks(folder: Path) -> list[Check]:
         Check("free memory", f"{memory:.1f} GB"),
         Check("free disk", f"{disk:.0f} GB", *(("note", "An archive of Europe takes 35 MB a day.") if little else ())),
     ]
+
+
+def source_checks() -> list[Check]:
+    """Whether providers can be reached, and whether there is a key for those that want one."""
+    key = find_key()
+    checks = [
+        Check("key of the data stores", "found")
+        if key
+        else Check("key of the data stores", "none", "note", "For ERA5 and CAMS: see docs/sources/README.md.")
+    ]
+    for name, url in HOSTS.items():
+        try:
+            answer = requests.head(url, timeout=5, allow_redirects=True)
+            checks.append(Check(name, f"answers ({answer.status_code})"))
+        except requests.RequestException as error:
+            checks.append(Check(name, type(error).__name__, "note", f"{url} cannot be reached from here."))
+    return checks
 
 
 def run_checks(settings: TrainSettings, archive: Archive, folder: Path) -> list[Check]:

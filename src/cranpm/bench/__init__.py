@@ -2,6 +2,7 @@
 
 from cranpm.bench.archive import simulate, store
 from cranpm.bench.forecasting import bench_forecast
+from cranpm.bench.ingesting import bench_ingest
 from cranpm.bench.network import NetworkBench, bench_network, parse_precisions
 from cranpm.bench.scaling import bench_scaling, draw_scaling, scaling_table
 from cranpm.bench.training import bench_grouping, bench_training
@@ -11,6 +12,7 @@ __all__ = [
     "NetworkBench",
     "bench_forecast",
     "bench_grouping",
+    "bench_ingest",
     "bench_network",
     "bench_scaling",
     "bench_training",

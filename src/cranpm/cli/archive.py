@@ -26,6 +26,9 @@ def simulate(
         str | None, typer.Option(help="factual, reverse-wind, flat-relief or no-emissions:N,W,S,E.")
     ] = None,
     report: Annotated[bool, typer.Option("--report", help="Print how realistic the days are.")] = False,
+    native: Annotated[
+        Path | None, typer.Option("--native", help="Write the days as the providers' files into this folder, too.")
+    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -48,6 +51,12 @@ def simulate(
         if not as_json:
             kept = len(job.days) - added
             print(f"{archive}: {added} days added" + (f", {kept} were there already" if kept else ""))
+    if native is not None and archive is not None:
+        from cranpm.native import write_native
+        from cranpm.store import Archive
+
+        write_native(Archive(archive), list(job.days), native)
+        print(f"providers' files in {native}")
     if report:
         with progress_bar(f"sample {job.domain.name}", len(job.days), quiet) as advance:
             _print_report(realism.judge(fill.sample(job, archive, advance)), as_json)

@@ -90,6 +90,16 @@ def verify(domain: BenchDomain = "europe", as_json: AsJson = False) -> None:
 
 
 @app.command()
+def ingest(domain: BenchDomain = "europe", as_json: AsJson = False) -> None:
+    """One day from providers' files to its commit; ERA5's decoding against a bare reading of the same bytes."""
+    from cranpm import bench
+
+    with err.status("simulating a day, writing its files and ingesting them"):
+        facts = bench.bench_ingest(domain)
+    _print_facts("ingest", facts, as_json)
+
+
+@app.command()
 def scaling(
     preset: Preset = "paper",
     picture: Annotated[Path | None, typer.Option("--out", help="Draw it into this PNG.")] = None,

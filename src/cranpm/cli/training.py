@@ -75,13 +75,14 @@ def doctor(
     ] = None,
     archive: Annotated[str | None, typer.Option("--archive", help="Archive that the run would learn from.")] = None,
     folder: Annotated[Path, typer.Option("--out", help="Folder that the run would write.")] = Path(),
+    sources: Annotated[bool, typer.Option("--sources", help="Look at keys and providers of data, too.")] = False,
     override: Overrides = None,
 ) -> None:
     """Look at this machine and, with settings and an archive, at a run: memory, disk and time before it begins.
 
     Takes a few steps of the run in a passing folder. Exit code 1 where memory or disk will not do.
     """
-    from cranpm.doctor import machine_checks, run_checks
+    from cranpm.doctor import machine_checks, run_checks, source_checks
     from cranpm.errors import CranpmError
     from cranpm.store import Archive
     from cranpm.train import load_settings
@@ -90,7 +91,7 @@ def doctor(
         raise CranpmError(
             expected="settings and --archive together", found="one of the two", remedy="Give both, or none of them."
         )
-    checks = machine_checks(folder)
+    checks = machine_checks(folder) + (source_checks() if sources else [])
     if settings and archive:
         wanted = load_settings(settings, override or ())
         with err.status("taking a few steps of the run", spinner="dots"):
