@@ -20,7 +20,7 @@ from cranpm.inputs import Inputs
 from cranpm.scale import Scales
 from cranpm.simulate import SimulationSettings
 from cranpm.store import Archive
-from cranpm.train.loop import train
+from cranpm.train.loop import Run
 from cranpm.train.material import gather
 from cranpm.train.validate import Scores, fixed_tiles, score
 from cranpm.verify.tally import Tally
@@ -42,11 +42,14 @@ def result_file(job: Job, out: Path) -> Path:
 def do(job: Job, experiment: Experiment, archive: Archive, out: Path) -> None:
     """Train (or go on), judge on test days, and leave the result."""
     folder, settings = run_folder(job, out), job.settings
-    if not (folder / "test.json").is_file():
-        train(settings, archive, folder, resume=(folder / "state").is_dir())
+    if (folder / "test.json").is_file():
+        material = gather(archive, settings, load_weights(folder / "best").card.scales)
+    else:
+        run = Run(settings, archive, folder, resume=(folder / "state").is_dir())
+        run.train(lambda _: None, lambda _: None)
+        material = run.material
     weights = load_weights(folder / "best")
     network, model = weights.network.eval(), settings.model
-    material = gather(archive, settings, weights.card.scales)
     size = model.tile_shape[0]
     tiles = fixed_tiles(archive.land(), size, material.test, experiment.score_days, experiment.score_tiles)
     scores = {

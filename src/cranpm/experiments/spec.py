@@ -17,8 +17,8 @@ PLANS = Path(__file__).parent / "plans"
 FORMAT = 1
 """Of results: to be raised when what they mean changes."""
 BUDGETS: Mapping[str, tuple[str, ...]] = {
-    "1min": ("optimiser.epochs=1", "samples.epoch_days=1000"),
-    "5min": ("optimiser.epochs=3", "samples.epoch_days=1600"),
+    "1min": ("optimiser.epochs=1", "samples.epoch_days=800", "scores.days=12"),
+    "5min": ("optimiser.epochs=3", "samples.epoch_days=1200", "scores.days=24"),
     "whole": (),
 }
 """How much of the recipe a run takes; the names say how long that is about with alps.toml on two cores.
