@@ -13,12 +13,14 @@ import torch
 from command import run_cli
 
 from cranpm.channels import INDEX
+from cranpm.days import DayRange
 from cranpm.errors import CranpmError
-from cranpm.experiments.intervene import CAMS, INTERVENTIONS, Intervened, U, V
-from cranpm.experiments.run import FACTUAL, load_result
+from cranpm.experiments.intervene import CAMS, INTERVENTIONS, WINDS, Intervened
+from cranpm.experiments.run import FACTUAL, load_result, make_worlds, world_place
 from cranpm.experiments.spec import PLANS, Experiment, Row, differences, jobs, load_experiment
 from cranpm.inputs import Inputs
 from cranpm.scale import typical_scales
+from cranpm.store import Archive
 
 TINY = """
 title = "Two ways"
@@ -31,6 +33,7 @@ seeds = [0, 1]
 score_days = 4
 score_tiles = 1
 interventions = ["wind zero"]
+worlds = []
 
 [[rows]]
 name = "whole"
@@ -82,7 +85,9 @@ def test_an_experiment_goes_on_after_a_kill_and_gives_the_same_table(plan, month
     tables = [(tmp_path / name / "two" / "table.md").read_text() for name in ("killed", "straight")]
     assert tables[0] == tables[1]
     runs = pq.read_table(tmp_path / "straight" / "two" / "runs.parquet").to_pylist()
-    assert [(run["row"], run["seed"]) for run in runs] == [("whole", 0), ("whole", 1), ("no wind", 0), ("no wind", 1)]
+    factual = [(run["row"], run["seed"]) for run in runs if run["condition"] == FACTUAL]
+    assert factual == [("whole", 0), ("whole", 1), ("no wind", 0), ("no wind", 1)]
+    assert len(runs) == 8
     assert all(json.loads(run["settings"])["optimiser"]["epochs"] == 1 for run in runs)
     experiment = load_experiment(str(plan))
     results = [load_result(job, tmp_path / "straight")[0] for job in jobs(experiment, month)]
@@ -102,6 +107,8 @@ def test_refusals(tmp_path):
         Experiment(title="", question="", rows=(Row(name="a"), Row(name="a")), reference="a")
     with pytest.raises(ValueError, match="a budget is one of"):
         Experiment(title="", question="", rows=(Row(name="a"),), reference="a", budget="7min")
+    with pytest.raises(ValueError, match="no intervention rain zero"):
+        Experiment(title="", question="", rows=(Row(name="a"),), reference="a", interventions=("rain zero",))
 
 
 def test_rows_of_several_experiments_share_a_run(month):
@@ -109,7 +116,7 @@ def test_rows_of_several_experiments_share_a_run(month):
     of = {name: jobs(load_experiment(name), month) for name in ("table3a", "table3b", "table3c", "learning-curves")}
     run = {name: {job.name: job.run for job in found} for name, found in of.items()}
     assert run["table3b"]["D + stations and yesterday/1"] == run["table3c"]["whole/1"]
-    assert run["table3a"]["cross/0"] == run["learning-curves"]["2190 days, 0.6 M/0"]
+    assert run["table3a"]["cross/0"] == run["learning-curves"]["6 years, 0.6 M/0"]
     other = load_experiment("table3a").model_copy(update={"score_days": 7})
     job, same = jobs(other, month)[0], of["table3a"][0]
     assert job.run == same.run
@@ -128,7 +135,7 @@ def test_interventions_change_what_they_say(archive):
     plain = Inputs(archive)
     coarse, wind, relief, _ = plain.day(day)
     tile, _ = plain.tile(day, window)
-    both = [*U, *V, *(index + 35 for index in (*U, *V))]
+    both = [*WINDS, *(index + 35 for index in WINDS)]
     others = [index for index in range(70) if index not in both]
     for name in INTERVENTIONS:
         changed = Intervened(archive, scales, name)
@@ -145,18 +152,25 @@ def test_interventions_change_what_they_say(archive):
             assert torch.equal(fields, coarse)
             assert not torch.equal(ground, relief)
             assert not torch.equal(fine[1], tile[1])
-        if name == "elevation permuted":
+        if name == "elevation shuffled":
             assert torch.equal(fine[1].flatten().sort().values, tile[1].flatten().sort().values)
-        if name == "CAMS zero":
+        if name == "CAMS at its mean":
             assert float(fields[0, CAMS[0]].std()) == 0
-            assert torch.equal(fields[:, U], coarse[:, U])
-        if name == "yesterday zero":
+            assert torch.equal(fields[:, WINDS], coarse[:, WINDS])
+        if name == "yesterday at its mean":
             assert fine[4].isnan().all()
             assert torch.equal(fields[:, :35], coarse[:, :35])
             assert float(fields[0, 40].std()) == 0
-        if name == "none":
-            assert torch.equal(fields, coarse)
-            assert torch.equal(fine.nan_to_num(), tile.nan_to_num())
     assert torch.equal(plain.day(day)[0], coarse)
-    with pytest.raises(CranpmError, match="an intervention"):
-        Intervened(archive, scales, "rain zero")
+    assert Intervened(archive, scales, "wind of another day").another_day(day) != day
+
+
+def test_other_worlds_have_the_same_days_and_another_truth(month, tmp_path):
+    experiment = load_experiment("counterfactuals").model_copy(update={"worlds": ("flat-relief",)})
+    days = DayRange(month.days[0], month.days[1])
+    make_worlds(experiment, month, days, tmp_path)
+    world = Archive(str(world_place("flat-relief", tmp_path)))
+    assert world.days == month.days[:2]
+    assert float(world.elevation().max()) == 0
+    assert world.attributes["producer"]["seed"] == month.attributes["producer"]["seed"]
+    assert not np.array_equal(world.pm25(month.days[1]), month.pm25(month.days[1]), equal_nan=True)

@@ -59,7 +59,7 @@ INNER = {
     "baselines": "base persistence damped climatology cams body convlstm simvp earthformer climax topoflow learned "
     "__init__",
     "verify": "tally structure bootstrap agency stations methods day run scores table tables means write __init__",
-    "experiments": "spec intervene run report attention __init__",
+    "experiments": "intervene spec run report attention __init__",
     "sources": "place names variable classic netcdf files grib base regrid daily fields era5 cams ghap elevation eea "
     "openaq write cloud ifs __init__ apart",
     "train": "settings optimise state validate record material start keep loop __init__",

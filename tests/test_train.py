@@ -29,7 +29,7 @@ from cranpm.train.optimise import WeightMean, make_optimiser, rate
 from cranpm.train.record import rows
 from cranpm.train.settings import SHIPPED, OptimiserSettings
 from cranpm.train.state import states
-from cranpm.train.validate import Scores
+from cranpm.train.validate import TileScores
 from cranpm.verify.tally import Tally
 from cranpm.weights import load_weights
 
@@ -303,7 +303,7 @@ def test_scores_of_parts_add_up():
     tally = Tally.zero(2, 3, 1)
     for day, error in enumerate(errors):
         tally.add((day, 0, 0), Tally.of(truth + error, truth))
-    scores = Scores([date(2021, 1, 1), date(2021, 1, 2)], (1,), tally)
+    scores = TileScores([date(2021, 1, 1), date(2021, 1, 2)], (1,), tally)
     assert scores.rmse(1) == pytest.approx(np.sqrt(np.nanmean(errors**2)))
     assert scores.mae(1) == pytest.approx(np.nanmean(np.abs(errors)))
 

@@ -26,7 +26,8 @@ def experiment(
     """Train every row of an experiment with every seed, judge it on test days, and write the table.
 
     All rows have the same days, batches and budget and differ by what the row names. What is done is never done again;
-    a run that was stopped goes on. `--print-jobs` gives a list of commands to spread over machines.
+    a run that was stopped goes on. `--print-jobs` gives a list of commands to spread over machines; when all of them
+    have ended, the same command without it makes the tables.
     """
     from cranpm.errors import CranpmError
     from cranpm.experiments.report import report
@@ -36,27 +37,28 @@ def experiment(
 
     wanted, opened, changes = load_experiment(name, budget), Archive(archive), list(override or ())
     options = [*(["--budget", budget] if budget else []), *(part for change in changes for part in ("--set", change))]
-    found = jobs(wanted, opened, changes)
-    if print_jobs:
-        for job in found:
-            print(shlex.join(["cranpm", *command(name, job, opened, folder, options)]))
-        return
+    commands = {job: command(name, job, opened, folder, options) for job in jobs(wanted, opened, changes)}
     if only:
-        chosen = [job for job in found if job.name == only]
+        chosen = [job for job in commands if job.name == only]
         if not chosen:
             raise CranpmError(expected="a run, ROW/SEED", found=only, remedy="See --print-jobs.")
         if not result_file(chosen[0], folder).is_file():
-            make_worlds(wanted, opened, chosen[0].settings.splits.test, folder)
             do(chosen[0], wanted, opened, folder)
         return
-    with progress_bar(wanted.title, len(found), quiet) as bar:
-        run_all(name, wanted, opened, folder, changes, options, lambda number, job: bar.reach(number, len(found), job))
-    place = folder / Path(name).stem
+    test = next(iter(commands)).settings.splits.test
+    with progress_bar("worlds", len(test) * len(wanted.worlds), quiet or not wanted.worlds) as bar:
+        make_worlds(wanted, opened, test, folder, bar)
+    if print_jobs:
+        for line in commands.values():
+            print(shlex.join(["cranpm", *line]))
+        return
+    with progress_bar(wanted.title, len(commands), quiet) as bar:
+        run_all(commands, folder, lambda number, job: bar.reach(number, len(commands), job))
     with err.status("summing up"):
-        tables = report(wanted, found, folder, place)
+        tables = report(wanted, list(commands), folder, Path(name).stem)
     for one in tables:
         out.print(one.markdown(), markup=False, highlight=False)
-    print(f"tables in {place / 'table.md'}")
+    print(f"tables in {folder / Path(name).stem / 'table.md'}")
 
 
 def attention(

@@ -104,6 +104,8 @@ def wind_over(wind: Array, coarse: Grid, tile: Grid) -> tuple[float, float]:
 
 def windiest(inputs: Inputs, days: Sequence[date], window: Window) -> dict[str, date]:
     """The days of the strongest west and east wind over a tile."""
+    if not days:
+        raise CranpmError(expected="days with a day before them in the archive", found="none", remedy="Choose others.")
     coarse, tile = inputs.archive.domain.coarse, inputs.archive.domain.fine.window(*window)
     along = {day: wind_over(inputs.day(day)[1][0].numpy(), coarse, tile)[0] for day in days}
     return {WINDS[0]: max(along, key=lambda day: along[day]), WINDS[1]: min(along, key=lambda day: along[day])}
@@ -158,11 +160,11 @@ def strength_table(network: CranPM) -> Table:
 def draw_looks(looks: dict[tuple[str, str], Look], inputs: Inputs, path: Path) -> None:
     """Maps, one column a wind and one row a view, in one colour scale."""
     check_picture(path)
-    figure = Figure(figsize=(10.5, 8.4), dpi=140, layout="constrained")
-    panels = figure.subplots(2, 2, sharex=True, sharey=True)
+    figure = Figure(figsize=(10.5, 12), dpi=120, layout="constrained")
+    panels = figure.subplots(3, 2, sharex=True, sharey=True)
     top = max(look.together.max() for look in looks.values())
     norm = colors.PowerNorm(0.5, 0, 100 * top)
-    for (row, view), (col, wind) in ((r, c) for r in enumerate(VIEWS[:2]) for c in enumerate(WINDS)):
+    for (row, view), (col, wind) in ((r, c) for r in enumerate(VIEWS) for c in enumerate(WINDS)):
         axes, seen = panels[row, col], looks[wind, view]
         image = axes.imshow(100 * seen.together, extent=extent(seen.grid), cmap="YlGnBu", norm=norm, aspect=1.4)
         draw_coast(axes, inputs.archive)

@@ -1,7 +1,8 @@
 """What a forecast owes to an input: the same network, with that input taken away or made false at test time."""
 
 from collections.abc import Callable, Mapping
-from datetime import date
+from dataclasses import dataclass
+from datetime import date, timedelta
 from functools import partial
 
 import numpy as np
@@ -9,16 +10,16 @@ import torch
 from torch import Tensor
 
 from cranpm.channels import COARSE_NAMES
-from cranpm.errors import CranpmError
 from cranpm.inputs import WIND, Inputs
 from cranpm.scale import Scales
 from cranpm.store import Archive, Window
 
-U = [i for i, name in enumerate(COARSE_NAMES) if name.startswith("u")]
-V = [i for i, name in enumerate(COARSE_NAMES) if name.startswith("v")]
-CAMS = [i for i, name in enumerate(COARSE_NAMES) if name.startswith("cams")]
-WEATHER = [i for i in range(len(COARSE_NAMES)) if i not in CAMS]
+WINDS = [index for index, name in enumerate(COARSE_NAMES) if name[0] in "uv"]
+CAMS = [index for index, name in enumerate(COARSE_NAMES) if name.startswith("cams")]
+WEATHER = [index for index in range(len(COARSE_NAMES)) if index not in CAMS]
 Day = tuple[Tensor, Tensor, Tensor, Tensor]
+ELEVATION, YESTERDAY = 1, 4
+"""Channels of a tile."""
 
 
 class Intervened(Inputs):
@@ -28,30 +29,19 @@ class Intervened(Inputs):
         self, archive: Archive, scales: Scales, intervention: str, cache_gb: float = 2.0, coarse_pm25: bool = False
     ):
         super().__init__(archive, cache_gb, coarse_pm25=coarse_pm25)
-        if intervention not in INTERVENTIONS:
-            raise CranpmError(
-                expected=f"an intervention: {', '.join(INTERVENTIONS)}", found=intervention, remedy="Name one of these."
-            )
-        self._change, self._scales, self.intervention = INTERVENTIONS[intervention], scales, intervention
+        self._change, self._scales = INTERVENTIONS[intervention], scales
 
     def day(self, day: date) -> Day:
         coarse, _, relief, corner = super().day(day)
-        fields = coarse.clone()
-        relief = self._change(self, day, fields, relief.clone())
-        return fields, fields[:, WIND], relief, corner
+        fields = self._change.coarse(self, day, coarse.clone())
+        return fields, fields[:, WIND], self._change.relief(day, relief.clone()), corner
 
     def tile(self, day: date, window: Window) -> tuple[Tensor, Tensor]:
         fine, position = super().tile(day, window)
         fine = fine.clone()
-        if self.intervention == "elevation zero":
-            fine[1] = 0
-        elif self.intervention == "elevation permuted":
-            order = np.random.default_rng([day.toordinal(), window[0].start, window[1].start]).permutation(
-                fine[1].numel()
-            )
-            fine[1] = fine[1].flatten()[torch.from_numpy(order)].unflatten(0, fine.shape[1:])
-        elif self.intervention == "yesterday zero":
-            fine[4] = torch.nan  # enters as the mean
+        fine[ELEVATION] = self._change.relief(day, fine[ELEVATION])
+        if self._change.without_yesterday:
+            fine[YESTERDAY] = torch.nan  # enters as the mean
         return fine, position
 
     def mean(self, channels: list[int]) -> Tensor:
@@ -60,8 +50,18 @@ class Intervened(Inputs):
 
     def another_day(self, day: date) -> date:
         """Any other day that has a day before it; always the same for a day."""
-        held = self.archive.days[1:]
-        return held[int(np.random.default_rng(day.toordinal()).integers(len(held)))]
+        held = set(self.archive.days)
+        others = [other for other in sorted(held - {day}) if other - timedelta(days=1) in held]
+        return others[int(np.random.default_rng(day.toordinal()).integers(len(others)))]
+
+
+@dataclass(frozen=True)
+class Intervention:
+    """What happens to the coarse fields, to elevation, coarse and fine, and to a tile's yesterday."""
+
+    coarse: Callable[[Intervened, date, Tensor], Tensor] = lambda inputs, day, fields: fields
+    relief: Callable[[date, Tensor], Tensor] = lambda day, metres: metres
+    without_yesterday: bool = False
 
 
 def _both(channels: list[int]) -> list[int]:
@@ -69,51 +69,46 @@ def _both(channels: list[int]) -> list[int]:
     return channels + [channel + len(COARSE_NAMES) for channel in channels]
 
 
-def _scale_wind(factor: float, inputs: Intervened, day: date, fields: Tensor, relief: Tensor) -> Tensor:
-    fields[:, _both(U + V)] *= factor
-    return relief
+def _scale_wind(factor: float, inputs: Intervened, day: date, fields: Tensor) -> Tensor:
+    fields[:, _both(WINDS)] *= factor
+    return fields
 
 
-def _other_wind(inputs: Intervened, day: date, fields: Tensor, relief: Tensor) -> Tensor:
-    channels = _both(U + V)
+def _other_wind(inputs: Intervened, day: date, fields: Tensor) -> Tensor:
+    channels = _both(WINDS)
     fields[:, channels] = Inputs.day(inputs, inputs.another_day(day))[0][:, channels]
-    return relief
+    return fields
 
 
-def _to_mean(channels: list[int], inputs: Intervened, day: date, fields: Tensor, relief: Tensor) -> Tensor:
+def _to_mean(channels: list[int], inputs: Intervened, day: date, fields: Tensor) -> Tensor:
     fields[:, channels] = inputs.mean([channel % len(COARSE_NAMES) for channel in channels])
-    return relief
+    return fields
 
 
-def _no_yesterday(inputs: Intervened, day: date, fields: Tensor, relief: Tensor) -> Tensor:
+def _no_yesterday(inputs: Intervened, day: date, fields: Tensor) -> Tensor:
     count = len(COARSE_NAMES)
     fields[:, count : 2 * count] = inputs.mean(list(range(count)))
     fields[:, 2 * count + 1 :] = torch.nan
-    return relief
+    return fields
 
 
-def _level(inputs: Intervened, day: date, fields: Tensor, relief: Tensor) -> Tensor:
-    return torch.zeros_like(relief)
+def _flat(day: date, metres: Tensor) -> Tensor:
+    return torch.zeros_like(metres)
 
 
-def _shuffled(inputs: Intervened, day: date, fields: Tensor, relief: Tensor) -> Tensor:
-    order = torch.from_numpy(np.random.default_rng(day.toordinal()).permutation(relief.numel()))
-    return relief.flatten()[order].unflatten(0, relief.shape)
+def _shuffled(day: date, metres: Tensor) -> Tensor:
+    order = torch.from_numpy(np.random.default_rng(day.toordinal()).permutation(metres.numel()))
+    return metres.flatten()[order].unflatten(0, metres.shape)
 
 
-def _nothing(inputs: Intervened, day: date, fields: Tensor, relief: Tensor) -> Tensor:
-    return relief
-
-
-INTERVENTIONS: Mapping[str, Callable[[Intervened, date, Tensor, Tensor], Tensor]] = {
-    "none": _nothing,
-    "wind zero": partial(_scale_wind, 0.0),
-    "wind reversed": partial(_scale_wind, -1.0),
-    "wind of another day": _other_wind,
-    "elevation zero": _level,
-    "elevation permuted": _shuffled,
-    "CAMS zero": partial(_to_mean, _both(CAMS)),
-    "yesterday zero": _no_yesterday,
-    "weather zero": partial(_to_mean, _both(WEATHER)),
+INTERVENTIONS: Mapping[str, Intervention] = {
+    "wind zero": Intervention(partial(_scale_wind, 0.0)),
+    "wind reversed": Intervention(partial(_scale_wind, -1.0)),
+    "wind of another day": Intervention(_other_wind),
+    "elevation zero": Intervention(relief=_flat),
+    "elevation shuffled": Intervention(relief=_shuffled),
+    "CAMS at its mean": Intervention(partial(_to_mean, _both(CAMS))),
+    "yesterday at its mean": Intervention(_no_yesterday, without_yesterday=True),
+    "weather at its mean": Intervention(partial(_to_mean, _both(WEATHER))),
 }
-"""Zero means: the training mean, which is 0 inside the network; for wind and elevation, 0 itself."""
+"""Means are those of the training days, which the network sees as 0. Tiles of a day are shuffled in the same order."""

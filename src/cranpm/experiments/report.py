@@ -1,45 +1,69 @@
 """The tables of an experiment: means and spreads over seeds, and intervals of the difference to the reference."""
 
 import json
+import os
+import platform
 from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from cranpm import __version__
 from cranpm.experiments.run import FACTUAL, load_result
-from cranpm.experiments.spec import Experiment, Job
-from cranpm.train.validate import METHODS, Scores
+from cranpm.experiments.spec import BUDGETS, Experiment, Job
+from cranpm.train.validate import METHODS, TileScores
 from cranpm.verify.bootstrap import Interval, draws_for, rmse_change
 from cranpm.verify.table import SURE, Table, percent
 
-Results = Mapping[str, Sequence[Mapping[str, Scores]]]
+Results = Mapping[str, Sequence[Mapping[str, TileScores]]]
 """By row, by seed, by condition."""
 
 
-def report(experiment: Experiment, found: list[Job], out: Path, folder: Path) -> list[Table]:
-    """Write `runs.parquet` and `table.md`, and return the tables."""
+def report(experiment: Experiment, found: list[Job], out: Path, name: str) -> list[Table]:
+    """Write `runs.parquet`, `table.md` and a CSV of each table into a folder of the experiment; the tables."""
     loaded = [(job, *load_result(job, out)) for job in found]
     lines = [
-        facts | scores[FACTUAL].row() | {"settings": json.dumps(job.settings.to_json())}
-        for job, scores, facts in loaded
+        {"row": job.row, "seed": job.seed, "condition": condition}
+        | facts
+        | scores.row()
+        | {"settings": json.dumps(job.settings.to_json())}
+        for job, by_condition, facts in loaded
+        for condition, scores in by_condition.items()
     ]
-    folder.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_pylist(lines), folder / "runs.parquet")
-    results: dict[str, list[Mapping[str, Scores]]] = {}
+    results: dict[str, list[Mapping[str, TileScores]]] = {}
     for job, scores, _ in loaded:
         results.setdefault(job.row, []).append(scores)
-    made = [table(experiment, results)]
+    made = [rows_table(experiment, results)]
     if experiment.interventions:
-        made.append(without(experiment, results))
+        made.append(interventions_table(experiment, results))
     if experiment.worlds:
-        made.append(elsewhere(experiment, results))
-    (folder / "table.md").write_text("\n".join([f"*{experiment.question}*\n", *(one.markdown() for one in made)]))
+        made.append(worlds_table(experiment, results))
+    folder = out / name
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(lines), folder / "runs.parquet")
+    for one in made:
+        (folder / f"{one.name}.csv").write_text(one.csv())
+    start = f"# {experiment.title}\n\n*{experiment.question}*\n\n{_circumstances(experiment, found, loaded[0][2])}\n"
+    (folder / "table.md").write_text("\n".join([start, *(one.markdown() for one in made)]))
     return made
 
 
-def table(experiment: Experiment, results: Results) -> Table:
+def _circumstances(experiment: Experiment, found: list[Job], facts: Mapping[str, Any]) -> str:
+    """What a reader needs to make it again."""
+    settings, budget = found[0].settings, ", ".join(BUDGETS[experiment.budget]) or "all of it"
+    return (
+        f"Made on {date.today()} by cranpm {__version__} on {os.cpu_count()} cores ({platform.machine()}), from the "
+        f"archive snapshot {facts['archive_snapshot']}; budget {experiment.budget} ({budget}) of {experiment.recipe}, "
+        f"learned from {settings.splits.train}, judged on {experiment.score_days} days of {settings.splits.test}, "
+        f"{experiment.score_tiles} tiles each, the same for all rows."
+    )
+
+
+def rows_table(experiment: Experiment, results: Results) -> Table:
     """One row a row of the experiment."""
     reference = [part[FACTUAL] for part in results[experiment.reference]]
     leads = reference[0].leads
@@ -59,7 +83,7 @@ def table(experiment: Experiment, results: Results) -> Table:
     return Table("table", experiment.title, tuple(header), rows, notes)
 
 
-def without(experiment: Experiment, results: Results) -> Table:
+def interventions_table(experiment: Experiment, results: Results) -> Table:
     """Row x intervention: how RMSE at the first lead changes."""
     lead = results[experiment.reference][0][FACTUAL].leads[0]
     rows = [
@@ -78,7 +102,7 @@ def without(experiment: Experiment, results: Results) -> Table:
     return Table("interventions", title, ("", *experiment.interventions), rows, (SURE,))
 
 
-def elsewhere(experiment: Experiment, results: Results) -> Table:
+def worlds_table(experiment: Experiment, results: Results) -> Table:
     """Row x world: skill against persistence there, and what share of the factual skill that is."""
     lead = results[experiment.reference][0][FACTUAL].leads[0]
 
@@ -101,7 +125,7 @@ def _spread(values: list[float]) -> str:
     return f"{np.mean(values):.2f}" + (f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else "")
 
 
-def _change(own: list[Scores], reference: list[Scores], lead: int) -> Interval:
+def _change(own: list[TileScores], reference: list[TileScores], lead: int) -> Interval:
     """Over the same days, all seeds together."""
     index = own[0].leads.index(lead)
     pair = [np.sum([scores.tally.moments[:, 0, index] for scores in side], axis=0) for side in (own, reference)]

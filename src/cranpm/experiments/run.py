@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,16 @@ import numpy as np
 from cranpm.days import DayRange
 from cranpm.errors import CranpmError
 from cranpm.experiments.intervene import Intervened
-from cranpm.experiments.spec import Experiment, Job, jobs
+from cranpm.experiments.spec import Experiment, Job
 from cranpm.fill import simulate_archive
 from cranpm.inputs import Inputs
+from cranpm.model.cost import size
 from cranpm.scale import Scales
 from cranpm.simulate import SimulationSettings
-from cranpm.store import Archive
+from cranpm.store import SIMULATION, Archive
 from cranpm.train.loop import Run
 from cranpm.train.material import gather
-from cranpm.train.validate import Scores, fixed_tiles, score
+from cranpm.train.validate import TileScores, fixed_tiles, score
 from cranpm.verify.tally import Tally
 from cranpm.weights import load_weights
 
@@ -50,16 +51,15 @@ def do(job: Job, experiment: Experiment, archive: Archive, out: Path) -> None:
         material = run.material
     weights = load_weights(folder / "best")
     network, model = weights.network.eval(), settings.model
-    size = model.tile_shape[0]
-    tiles = fixed_tiles(archive.land(), size, material.test, experiment.score_days, experiment.score_tiles)
+    tiles = fixed_tiles(
+        archive.land(), model.tile_shape[0], material.test, experiment.score_days, experiment.score_tiles
+    )
     scores = {
         name: score(network, inputs, tiles, model.leads, material.damped)
         for name, inputs in conditions(experiment, job, archive, out, material.scales)
     }
     facts = {
-        "row": job.row,
-        "seed": job.seed,
-        "parameters": sum(parameter.numel() for parameter in network.parameters()),
+        "parameters": size(network),
         "weights_sha256": weights.sha256,
         "archive_snapshot": archive.snapshot,
     }
@@ -77,13 +77,13 @@ def do(job: Job, experiment: Experiment, archive: Archive, out: Path) -> None:
     os.replace(passing, found)
 
 
-def load_result(job: Job, out: Path) -> tuple[dict[str, Scores], dict[str, Any]]:
-    """Scores by condition, and facts of the run."""
+def load_result(job: Job, out: Path) -> tuple[dict[str, TileScores], dict[str, Any]]:
+    """TileScores by condition, and facts of the run."""
     with np.load(result_file(job, out)) as stored:
         days = [date.fromisoformat(str(day)) for day in stored["days"]]
         tallies = [Tally(*pair) for pair in zip(stored["moments"], stored["joint"], strict=True)]
         scores = {
-            str(name): Scores(days, job.settings.model.leads, tally)
+            str(name): TileScores(days, job.settings.model.leads, tally)
             for name, tally in zip(stored["conditions"], tallies, strict=True)
         }
         return scores, json.loads(str(stored["facts"]))
@@ -109,6 +109,12 @@ def make_worlds(
     experiment: Experiment, archive: Archive, days: DayRange, out: Path, on_day: Callable[[date], None] = lambda _: None
 ) -> None:
     """Counterfactual archives of the test days, by the settings and the seed of the factual one."""
+    if experiment.worlds and archive.source != SIMULATION:
+        raise CranpmError(
+            expected="a simulated archive, for worlds with one cause changed",
+            found=archive.source,
+            remedy="Leave `worlds` out of the experiment.",
+        )
     made = {name: value for name, value in archive.attributes["producer"].items() if name in SIMULATED}
     for world in experiment.worlds:
         settings = SimulationSettings.model_validate(made | {"world": world})
@@ -121,27 +127,19 @@ def command(name: str, job: Job, archive: Archive, out: Path, options: Sequence[
 
 
 def run_all(
-    name: str,
-    experiment: Experiment,
-    archive: Archive,
-    out: Path,
-    overrides: Sequence[str] = (),
-    options: Sequence[str] = (),
-    on_job: Callable[[int, str], None] = lambda number, name: None,
-) -> list[Job]:
-    """All runs that are not done yet, each in a process of its own; `options` are those of the command line."""
-    found = jobs(experiment, archive, overrides)
-    make_worlds(experiment, archive, found[0].settings.splits.test, out)
-    for number, job in enumerate(found):
+    commands: Mapping[Job, Sequence[str]], out: Path, on_job: Callable[[int, str], None] = lambda number, name: None
+) -> None:
+    """All runs that are not done yet, each by its command in a process of its own."""
+    for number, (job, line) in enumerate(commands.items()):
         on_job(number, job.name)
         if not result_file(job, out).is_file():
-            line = [sys.executable, "-m", "cranpm", *command(name, job, archive, out, options)]
-            ended = subprocess.run(line, check=False, stderr=subprocess.PIPE, text=True)
+            ended = subprocess.run(
+                [sys.executable, "-m", "cranpm", *line], check=False, stderr=subprocess.PIPE, text=True
+            )
             if not result_file(job, out).is_file():
                 raise CranpmError(
                     expected=f"the run {job.name} to end",
                     found=f"exit code {ended.returncode}: {ended.stderr.strip()[-800:]}",
                     remedy="Correct the cause and give the same command again: what is done is kept.",
                 )
-    on_job(len(found), "")
-    return found
+    on_job(len(commands), "")

@@ -3,12 +3,14 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, PositiveInt, model_validator
 
 from cranpm.errors import CranpmError
+from cranpm.experiments.intervene import INTERVENTIONS
 from cranpm.settings import load
 from cranpm.store import Archive
 from cranpm.train.settings import TrainSettings, load_settings
@@ -64,12 +66,15 @@ class Experiment(_Frozen):
         names = [row.name for row in self.rows]
         if len(set(names)) != len(names) or self.reference not in names:
             raise ValueError(f"rows need names of their own, one of them the reference {self.reference}")
+        if unknown := [name for name in self.interventions if name not in INTERVENTIONS]:
+            raise ValueError(f"no intervention {', '.join(unknown)}; there are {', '.join(INTERVENTIONS)}")
         if self.budget not in BUDGETS:
             raise ValueError(f"a budget is one of {', '.join(BUDGETS)}, not {self.budget}")
         return self
 
 
-class Job(_Frozen):
+@dataclass(frozen=True)
+class Job:
     """One training run of an experiment, and its test."""
 
     row: str

@@ -13,7 +13,7 @@ from cranpm.train.material import Material
 from cranpm.train.settings import TrainSettings
 from cranpm.train.start import merged
 from cranpm.train.state import KEPT
-from cranpm.train.validate import Scores
+from cranpm.train.validate import TileScores
 from cranpm.weights import Card, card_for, load_weights, save_weights
 
 BYTES = 4
@@ -68,7 +68,7 @@ def make_card(
     archive: Archive,
     settings: TrainSettings,
     material: Material,
-    scores: Scores,
+    scores: TileScores,
     begun_from: str | None,
 ) -> Card:
     """What the weights' model card says of a run; `begun_from` is the checksum of the weights that were tuned."""

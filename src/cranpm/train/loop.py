@@ -30,7 +30,7 @@ from cranpm.train.record import EPOCHS, Record, rows
 from cranpm.train.settings import TrainSettings
 from cranpm.train.start import starting_weights, tune
 from cranpm.train.state import Place, load_state, save_state
-from cranpm.train.validate import Scores, fixed_tiles, score
+from cranpm.train.validate import TileScores, fixed_tiles, score
 from cranpm.weights import load_weights
 
 PRECISION = {"fp32": "32-true", "bf16": "bf16-mixed"}
@@ -162,7 +162,7 @@ class Run:
             sums = dict(zip(sums, both.tolist(), strict=True))  # type: ignore[union-attr]
         return {"step": self.place.step - 1, **sums, "rate": now, "gradient": float(norm)}  # type: ignore[arg-type]
 
-    def train(self, on_step: Report, on_epoch: Report) -> Scores:
+    def train(self, on_step: Report, on_epoch: Report) -> TileScores:
         """Go on to the last epoch, or until nothing improves; returns the scores of the best weights on test days."""
         accumulate = self.settings.optimiser.accumulate
         waiting: list[TileBatch] = []
@@ -206,7 +206,7 @@ class Run:
             save_state(self.folder / "state", self.network, raw, self.mean, self.place, random, self.frozen)
         self.fabric.barrier()
 
-    def _scores(self, days: list[date], network: nn.Module) -> Scores:
+    def _scores(self, days: list[date], network: nn.Module) -> TileScores:
         """Scores on a split's fixed tiles, shared out among the processes by day."""
         chosen = self.settings.scores
         size, leads = self.settings.network.tile_shape[0], self.settings.network.leads
@@ -240,7 +240,7 @@ class Run:
         self.network.load_state_dict(kept)
         self.network.train()
 
-    def _test(self) -> Scores:
+    def _test(self) -> TileScores:
         self.fabric.barrier()
         best = load_weights(self.folder / "best").network.to(self.fabric.device)
         scores = self._scores(self.material.test, best)
@@ -257,6 +257,6 @@ def train(
     resume: bool = False,
     on_step: Report = lambda _: None,
     on_epoch: Report = lambda _: None,
-) -> Scores:
+) -> TileScores:
     """Train a network and score its best weights on test days."""
     return Run(settings, archive, folder, resume).train(on_step, on_epoch)

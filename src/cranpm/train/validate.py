@@ -19,7 +19,7 @@ METHODS = ("network", "persistence", "damped")
 
 
 @dataclass(frozen=True)
-class Scores:
+class TileScores:
     """A network and what it must beat on the same pixels, day by day."""
 
     days: list[date]
@@ -78,7 +78,7 @@ def score(
     place: Callable[[Tensor], Tensor] = lambda tensor: tensor,
     rank: int = 0,
     processes: int = 1,
-) -> Scores:
+) -> TileScores:
     """Scores of a network on tiles; `place` brings tensors to its device. Processes share the days: tallies add up."""
     days = list(dict.fromkeys(day for day, _ in tiles))
     tally = Tally.zero(len(days), len(METHODS), len(leads))
@@ -94,4 +94,4 @@ def score(
                 truth = inputs.pm25(day + timedelta(days=ahead), window)
                 for method, field in enumerate((forecast[index], today, damped.forecast(today, day, ahead, window))):
                     tally.add((number, method, index), Tally.of(field, truth))
-    return Scores(days, leads, tally)
+    return TileScores(days, leads, tally)
