@@ -3,16 +3,18 @@
 import hashlib
 import json
 import threading
+from dataclasses import replace
 from datetime import date
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from command import run_cli
 
+from cranpm.download import download
 from cranpm.errors import CranpmError
-from cranpm.fetch import Services, download, fetch, find_key, plan
+from cranpm.fetch import Services, fetch, find_key, plan
 from cranpm.grid import Domain
-from cranpm.sources.base import Request
+from cranpm.sources.base import Request, Wanted
 
 KEY = "0f3a-secret-key-77"
 DATA = bytes(range(256)) * 4000
@@ -49,9 +51,8 @@ class Provider(BaseHTTPRequestHandler):
                 self.answer(201, self.job("accepted"))
         elif self.path == "/urls":
             here = f"http://{self.headers['Host']}"
-            self.answer(
-                200, f"ParquetFileUrl\r\n{here}/plain/CZ/SPO.A.parquet\r\n{here}/plain/CZ/SPO.B.parquet\r\n".encode()
-            )
+            urls = self.state.get("urls", ["/plain/CZ/SPO.A.parquet", "/plain/CZ/SPO.B.parquet"])
+            self.answer(200, "\r\n".join(["ParquetFileUrl", *(f"{here}{url}" for url in urls), ""]).encode())
 
     def job(self, status):
         here = f"http://{self.headers['Host']}/api/retrieve/v1/jobs/j1"
@@ -109,7 +110,11 @@ class Provider(BaseHTTPRequestHandler):
         if start >= len(DATA):
             self.answer(416, b"")
             return
+        tag = self.state.get("tag", '"one"')
+        if self.headers.get("If-Range") not in (None, tag):
+            start, body = 0, DATA
         self.send_response(206 if start else 200)
+        self.send_header("ETag", tag)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if mood == "break":
@@ -143,20 +148,20 @@ def services(server, monkeypatch, tmp_path):
 
 
 def request_for(days=("2022-01-05",)):
-    return plan("era5", [date.fromisoformat(day) for day in days], EUROPE)[0]
+    return plan("era5", Wanted([date.fromisoformat(day) for day in days], EUROPE))[0]
 
 
 def test_a_request_is_queued_waited_for_and_downloaded(server, services, tmp_path):
     request, states = request_for(), []
-    (path,) = fetch([request], tmp_path / "to", services, lambda _, state: states.append(state))
+    (path,) = fetch([request], tmp_path / "to", services, lambda number, request, state: states.append(state))
     assert path.read_bytes() == DATA
     assert sorted(p.name for p in path.parent.iterdir()) == [request.name]
     posted = server.state["posted"][0]
     assert posted[1]["inputs"] == request.ask["request"]
     assert posted[2] == KEY
-    assert states == ["queued"]
-    fetch([request], tmp_path / "to", services, lambda _, state: states.append(state))
-    assert states[-1] == "there already"
+    assert states == [""]
+    fetch([request], tmp_path / "to", services, lambda number, request, state: states.append(state))
+    assert states[-1] == "is there already"
     assert server.state["submitted"] == 1
 
 
@@ -207,7 +212,7 @@ def test_keys_are_found_where_other_clients_keep_them(services, tmp_path, monkey
 
 def test_a_broken_line_goes_on_where_it_broke(server, services, tmp_path):
     server.state["moods"] = ["break", "429", "break"]
-    assert download(f"{server.url}/plain/a.nc", tmp_path / "a.nc", services)
+    download(f"{server.url}/plain/a.nc", tmp_path / "a.nc", services.wait)
     assert (tmp_path / "a.nc").read_bytes() == DATA
     ranges = [asked for _, asked in server.state["asked"]]
     assert ranges[0] is None
@@ -217,18 +222,26 @@ def test_a_broken_line_goes_on_where_it_broke(server, services, tmp_path):
 
 def test_a_server_without_ranges_begins_anew(server, services, tmp_path):
     server.state |= {"moods": ["break"], "no ranges": True}
-    download(f"{server.url}/plain/a.nc", tmp_path / "a.nc", services)
+    download(f"{server.url}/plain/a.nc", tmp_path / "a.nc", services.wait)
     assert (tmp_path / "a.nc").read_bytes() == DATA
 
 
 def test_what_arrived_before_was_another_file(server, services, tmp_path):
-    (tmp_path / "a.nc.part").write_bytes(b"x" * (len(DATA) + 10))
-    download(f"{server.url}/plain/a.nc", tmp_path / "a.nc", services)
-    assert (tmp_path / "a.nc").read_bytes() == DATA
+    """Longer, of another address, or of another version under the same address: never spliced."""
+    url, target = f"{server.url}/plain/a.nc", tmp_path / "a.nc"
+    for part_of in ({"url": url, "tag": '"one"'}, {"url": "elsewhere", "tag": '"one"'}, {"url": url, "tag": '"old"'}):
+        for length in (len(DATA) + 10, 1000):
+            (tmp_path / "a.nc.part").write_bytes(b"x" * length)
+            (tmp_path / "a.nc.part-of").write_text(json.dumps(part_of))
+            if part_of == {"url": url, "tag": '"one"'} and length == 1000:
+                (tmp_path / "a.nc.part").write_bytes(DATA[:1000])
+            download(url, target, services.wait)
+            assert target.read_bytes() == DATA
+            assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["a.nc"]
 
 
 def test_zenodo_by_its_record_with_checksum(server, services, tmp_path):
-    (request,) = plan("ghap", [date(2022, 1, 5)], EUROPE)
+    (request,) = plan("ghap", Wanted([date(2022, 1, 5)], EUROPE))
     server.state["moods"] = ["garbage"]
     (path,) = fetch([request], tmp_path, services)
     assert path.read_bytes() == DATA
@@ -238,23 +251,29 @@ def test_zenodo_by_its_record_with_checksum(server, services, tmp_path):
     with pytest.raises(CranpmError, match="checksum"):
         fetch([request], tmp_path, services)
     assert list(tmp_path.iterdir()) == []
-    (other,) = plan("ghap", [date(2022, 7, 5)], EUROPE)
+    (other,) = plan("ghap", Wanted([date(2022, 7, 5)], EUROPE))
     with pytest.raises(CranpmError, match="a file GHAP"):
         fetch([other], tmp_path, services)
 
 
 def test_stations_by_their_list(server, services, tmp_path):
-    files, _ = plan("eea", [date(2022, 1, 5)], EUROPE, countries=["CZ"])
-    local = Request(files.source, files.name, {**files.ask, "post": f"{server.url}/urls"}, files.gigabytes)
+    files, _ = plan("eea", Wanted([date(2022, 1, 5)], EUROPE, countries=["CZ"]))
+    local = replace(files, ask={**files.ask, "post": f"{server.url}/urls"})
     found = fetch([local], tmp_path, services)
-    assert [path.name for path in found] == ["SPO.A.parquet", "SPO.B.parquet"]
+    assert [path.name for path in found] == ["CZ_SPO.A.parquet", "CZ_SPO.B.parquet"]
+    server.state["urls"] = []
+    with pytest.raises(CranpmError, match="an empty one"):
+        fetch([local], tmp_path, services)
+    server.state["urls"] = ["/.."]
+    with pytest.raises(CranpmError, match="addresses of Parquet files"):
+        fetch([local], tmp_path, services)
     assert server.state["posted"][0][1]["countries"] == ["CZ"]
 
 
 def test_open_data_by_their_index(server, services, tmp_path):
-    (request,) = plan("ifs", [date(2022, 1, 5)], EUROPE)
+    (request,) = plan("ifs", Wanted([date(2022, 1, 5)], EUROPE))
     assert len(request.ask["index"]) == 9
-    local = Request("ifs", "a.grib2", {**request.ask, "index": [f"{server.url}/f/0h", f"{server.url}/f/3h"]}, 0.0)
+    local = replace(request, ask={**request.ask, "index": [f"{server.url}/f/0h", f"{server.url}/f/3h"]})
     (path,) = fetch([local], tmp_path, services)
     assert path.read_bytes() == (DATA[100:150] + DATA[700:730]) * 2
 
@@ -262,20 +281,20 @@ def test_open_data_by_their_index(server, services, tmp_path):
 def test_a_tile_over_the_sea_is_no_error(server, services, tmp_path):
     server.state["moods"] = ["404", "403"]
     states = []
-    tile = Request("elevation", "a.tif", {"url": f"{server.url}/plain/a.tif", "missing": "sea"}, 0.0)
-    assert fetch([tile], tmp_path, services, lambda _, state: states.append(state)) == []
-    assert states == ["not there: sea"]
+    tile = Request("elevation", "a.tif", "url", {"url": f"{server.url}/plain/a.tif", "missing": "sea"}, 0.0)
+    assert fetch([tile], tmp_path, services, lambda number, request, state: states.append(state)) == []
+    assert states == ["", "is not there: sea"]
     with pytest.raises(CranpmError, match="403"):
         fetch([tile], tmp_path, services)
 
 
 def test_refusals():
     with pytest.raises(CranpmError, match="a source:"):
-        plan("merra", [], EUROPE)
+        plan("merra", Wanted([], EUROPE))
     with pytest.raises(CranpmError, match="--country"):
-        plan("eea", [], EUROPE)
+        plan("eea", Wanted([], EUROPE))
     with pytest.raises(CranpmError, match="--location"):
-        plan("openaq", [], EUROPE)
+        plan("openaq", Wanted([], EUROPE))
 
 
 def test_the_command_prints_requests_and_never_the_key(services, monkeypatch, capsys, tmp_path):
@@ -283,7 +302,7 @@ def test_the_command_prints_requests_and_never_the_key(services, monkeypatch, ca
     assert run_cli(monkeypatch, *line) == 0
     printed = capsys.readouterr().out
     requests = [json.loads(text) for text in printed.splitlines() if text.startswith("{")]
-    assert [request["request"]["day"] for request in requests] == [["30", "31"]] * 2 + [["01"]] * 2
+    assert [request["request"]["day"] for request in requests] == [["30", "31"]] * 2 + [["01"]]
     assert "accept once: https://cds" in printed
     assert KEY not in printed
     assert list(tmp_path.glob("*.nc")) == []

@@ -37,6 +37,7 @@ ORDER = (
     "realism",
     "fill",
     "sources",
+    "download",
     "fetch",
     "ingest",
     "native",

@@ -30,14 +30,15 @@ from cranpm.ingest import files_in, ingest, scan
 from cranpm.native import write_native
 from cranpm.predict import predict
 from cranpm.sources import SOURCES, apart, eea, grib
-from cranpm.sources.base import Seen
+from cranpm.sources.base import Seen, Wanted
 from cranpm.sources.classic import needed_bytes
 from cranpm.sources.cloud import Cloud
 from cranpm.sources.daily import Timeline
 from cranpm.sources.era5 import CHANNELS
+from cranpm.sources.era5 import _day as era5_day
 from cranpm.sources.files import Piece, pieces, sniff
 from cranpm.sources.place import Place
-from cranpm.sources.regrid import average, onto
+from cranpm.sources.regrid import onto
 from cranpm.store import Archive
 
 import eccodes  # isort: skip  after PROJ's other users
@@ -86,7 +87,7 @@ def change(path, name, alter):
 
 
 def day_of(source, found, day, domain, lenient=False):
-    return SOURCES[source].open(found, domain, lenient)(day)
+    return SOURCES[source].open(found, [day], domain, lenient)(day)
 
 
 # The whole way
@@ -108,7 +109,8 @@ def test_files_give_the_archive_that_they_were_made_of(filled, archive):
     for field in ("lat", "lon", "country", "kind", "area"):
         assert np.array_equal(getattr(made.stations, field), getattr(archive.stations, field)[order])
     told = made.provenance(archive.days[0])
-    assert told["era5"]["expver"] == ["0001"]
+    assert told["era5"]["versions"] == ["0001"]
+    assert told["eea"]["dropped_values"]["not valid"] > 0
     assert [name for name, _ in told["files"]["ghap"]] == [f"GHAP_PM2.5_D1K_{archive.days[0]:%Y%m%d}_V1.nc"]
 
 
@@ -200,6 +202,37 @@ def test_a_missing_provider_refuses_the_day_or_marks_it(copy, archive, tmp_path)
     assert np.isnan(made.coarse(archive.days[0])[INDEX["cams_pm25"]]).all()
     assert np.isfinite(made.coarse(archive.days[0])[INDEX["t500"]]).all()
     assert "cams" in report.notes[archive.days[0]][0]
+
+
+def test_stations_that_cannot_be_read_are_told(copy, archive, tmp_path):
+    first, second = sorted(copy.glob("SIM*.parquet"))[:2]
+    table = pq.read_table(first)
+    wrong = table.set_column(table.schema.get_field_index("Unit"), "Unit", pa.array(["mg.m-3"] * len(table)))
+    pq.write_table(wrong, first)
+    report = ingest([copy], str(tmp_path / "a"), archive.domain, DayRange(archive.days[1], archive.days[1]))
+    assert "mg.m-3" in "".join(report.station_problems.values())
+    made = Archive(str(tmp_path / "a"))
+    values = dict(zip(made.stations.ids, made.stations_pm25(archive.days[1]), strict=True))
+    wanted = dict(zip(archive.stations.ids, archive.stations_pm25(archive.days[1]), strict=True))
+    assert np.isnan(values[first.stem])
+    assert values[second.stem] == pytest.approx(wanted[second.stem], rel=1e-6, nan_ok=True)
+
+
+def test_fewer_folders_do_not_spoil_good_days(copy, archive, tmp_path):
+    place, one_day = str(tmp_path / "a"), DayRange(archive.days[1], archive.days[1])
+    ingest([copy], place, archive.domain, one_day)
+    before = Archive(place)
+    for path in [*copy.glob("SIM*.parquet"), *copy.glob("cams*")]:
+        path.unlink()
+    report = ingest([copy], place, None, one_day, degrade=True)
+    assert report.unchanged == [archive.days[1]]
+    path = copy / f"GHAP_PM2.5_D1K_{archive.days[1]:%Y%m%d}_V1.nc"
+    path.rename(copy / path.name.replace("_V1", "_V2"))
+    report = ingest([copy], place, None, one_day, degrade=True)
+    assert report.kept == [archive.days[1]]
+    after = Archive(place)
+    assert after.quality(archive.days[1]) is Quality.GOOD
+    assert np.array_equal(after.stations_pm25(archive.days[1]), before.stations_pm25(archive.days[1]), equal_nan=True)
 
 
 def test_pm25_is_never_done_without(copy, archive, tmp_path):
@@ -315,7 +348,14 @@ def test_units_that_we_do_not_know_are_refused(copy, archive, name, unit):
 
 
 @pytest.mark.parametrize(
-    ("name", "wrong"), [("t", lambda v: v - 273.15), ("z", lambda v: v * 9.8), ("q", lambda v: v * 1000)]
+    ("name", "wrong"),
+    [
+        ("t", lambda v: v - 273.15),
+        ("z", lambda v: v * 9.8),
+        ("z", lambda v: v / 9.8),
+        ("q", lambda v: v * 1000),
+        ("q", lambda v: v / 1e6),
+    ],
 )
 def test_values_that_cannot_be_are_refused(copy, archive, name, wrong):
     def alter(variable):
@@ -331,7 +371,7 @@ def test_gaps_in_a_field_are_refused(copy, archive):
         variable[24:48, 0, 3, 4] = np.nan
 
     change(pressure(copy), "t", hole)
-    with pytest.raises(CranpmError, match="t1000 everywhere"):
+    with pytest.raises(CranpmError, match="everywhere"):
         day_of("era5", era5(copy), archive.days[1], archive.domain)
 
 
@@ -390,7 +430,7 @@ def test_final_data_win_over_preliminary(copy, archive):
     day = archive.days[1]
     reading = day_of("era5", era5(copy), day, archive.domain)
     assert np.allclose(reading.fields["t850"], archive.coarse(day)[INDEX["t850"]], rtol=1e-5)
-    assert reading.facts["expver"] == ["0001", "0005"]
+    assert reading.facts["versions"] == ["0001"]
 
 
 def test_a_file_that_covers_too_little_is_refused(native, archive):
@@ -520,11 +560,20 @@ def test_a_reader_that_dies_takes_nobody_with_it(tmp_path, monkeypatch, native):
     assert "signal 11" in found[1][1]
 
 
-def test_a_child_that_is_killed_is_reported(monkeypatch, archive, native):
-    monkeypatch.setattr(apart, "MEMORY_BYTES", 1)
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    found = apart.read_days("ghap", [Piece(native / GHAP.format(8))], archive.days[:1], archive.domain, False)
-    assert "exit code 1" in found[archive.days[0]]
+def test_a_reader_without_memory_or_time_is_reported(monkeypatch, archive, native):
+    """Real children, with real limits."""
+    piece, days = Piece(native / GHAP.format(8)), archive.days[:1]
+    monkeypatch.setattr(apart, "MEMORY_BYTES", 2**27)
+    assert "its reader ended with" in apart.read_days("ghap", [piece], days, archive.domain, False)[days[0]]
+    monkeypatch.setattr(apart, "MEMORY_BYTES", 2**34)
+    monkeypatch.setattr(apart, "SECONDS", 0)
+    assert "its reader" in apart.read_days("ghap", [piece], days, archive.domain, False)[days[0]]
+
+
+def test_a_reader_does_not_import_what_lies_around(native, tmp_path, monkeypatch):
+    (tmp_path / "numpy.py").write_text("raise SystemExit('taken over')\n")
+    monkeypatch.chdir(tmp_path)
+    assert isinstance(apart.look([native / GHAP.format(8)])[0], Seen)
 
 
 @pytest.mark.long
@@ -582,16 +631,24 @@ def test_averages_keep_what_there_is():
     values = np.arange(16, dtype=float).reshape(4, 4)
     weights = source.row_area_km2
     first = (values[0, :2].sum() * weights[0] + values[1, :2].sum() * weights[1]) / (2 * (weights[0] + weights[1]))
-    assert average(values, source, target)[0, 0] == pytest.approx(first)
+    found = onto(values, source, target, "x")
+    assert found[0, 0] == pytest.approx(first)
+    assert (found * target.row_area_km2[:, None]).sum() == pytest.approx((values * weights[:, None]).sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize("step", [0.1, 0.25, 0.75])
+def test_a_gap_is_never_closed_by_regridding(step):
+    """Finer, as fine and half a cell beside, coarser: one missing value inside is refused, one far away is not."""
+    target = Domain("box", 48, 7, 42.75, 12.25).coarse
+    rows, cols = (round(8.25 / step), round(8.25 / step))
+    source = Grid(49.5 + step / 2, 5.5 - step / 2, step, rows, cols)
+    values = np.ones(source.shape)
+    values[rows // 2, cols // 2] = np.nan
+    with pytest.raises(CranpmError, match="everywhere"):
+        onto(values, source, target, "x")
+    values[rows // 2, cols // 2] = 1
     values[0, 0] = np.nan
-    left = (values[0, 1] * weights[0] + values[1, :2].sum() * weights[1]) / (weights[0] + 2 * weights[1])
-    assert average(values, source, target)[0, 0] == pytest.approx(left)
-    values[:2, :2] = np.nan
-    assert np.isnan(average(values, source, target)[0, 0])
-    area = target.row_area_km2
-    plain = np.arange(16, dtype=float).reshape(4, 4)
-    total = (average(plain, source, target) * area[:, None]).sum()
-    assert total == pytest.approx((plain * weights[:, None]).sum(), rel=1e-9)
+    assert np.isfinite(onto(values, source, target, "x")).all()
 
 
 def test_nodes_beside_our_cells_are_interpolated():
@@ -623,6 +680,8 @@ def test_stuck_and_doubled_hours_of_a_station():
     dropped = {}
     found = eea.daily_means(table, "x", dropped)
     assert found == {"P": {date(2021, 1, 1): pytest.approx(21.5)}}
+    below = table.set_column(7, "Validity", pa.array([3] * 49, pa.int32()))
+    assert eea.daily_means(below, "x", {})["P"][date(2021, 1, 2)] == pytest.approx(7.0)
     assert (dropped["stuck"], dropped["a time twice"]) == (24, 1)
     with pytest.raises(CranpmError, match=r"PM2\.5 in ug\.m-3"):
         eea.daily_means(table.set_column(5, "Unit", pa.array(["mg.m-3"] * 49)), "x", {})
@@ -643,26 +702,28 @@ def test_openaq(tmp_path, archive):
     assert reading.fields["stations"].tolist() == [pytest.approx(111.5)]
 
 
-def test_requests_say_exactly_what_is_asked(archive):
+def test_requests_say_exactly_what_is_asked():
     days = [date(2021, 12, 31) + timedelta(days=n) for n in range(3)]
     europe = Domain("europe", 72, -25, 30, 45)
-    asked = SOURCES["era5"].requests(days, europe)
+    asked = SOURCES["era5"].requests(Wanted(days, europe))
     assert [request.ask["collection"] for request in asked] == [
+        *["reanalysis-era5-single-levels", "reanalysis-era5-pressure-levels"] * 2,
         "reanalysis-era5-single-levels",
-        "reanalysis-era5-pressure-levels",
-    ] * 2
+    ]
     assert asked[0].ask["request"]["area"] == [72, -25, 30, 45]
     assert asked[2].ask["request"]["day"] == ["01", "02"]
     assert asked[1].ask["request"]["pressure_level"] == ["500", "700", "850", "925", "1000"]
-    (cams,) = SOURCES["cams"].requests(days[1:], europe)
+    midnight = asked[4].ask["request"]
+    assert (midnight["day"], midnight["time"], midnight["variable"]) == (["03"], ["00:00"], ["total_precipitation"])
+    assert asked[0].name != SOURCES["era5"].requests(Wanted(days, Domain("alps", 50, 4, 42, 16)))[0].name
+    (cams,) = SOURCES["cams"].requests(Wanted(days[1:], europe))
     assert cams.ask["request"]["date"] == ["2022-01-01/2022-01-02"]
-    north, west, south, east = cams.ask["request"]["area"]
-    assert (north, west, south, east) == (72.75, -26.25, 29.25, 45.75)
-    ghap = SOURCES["ghap"].requests(days, europe)
-    assert [request.ask["zenodo"] for request in ghap] == [10799203, 10795662]
+    assert cams.ask["request"]["area"] == [72.75, -26.25, 29.25, 45.75]
+    ghap = SOURCES["ghap"].requests(Wanted(days, europe))
+    assert [request.ask["record"] for request in ghap] == [10799203, 10795662]
     with pytest.raises(CranpmError, match="which GHAP has"):
-        SOURCES["ghap"].requests([date(2031, 1, 1)], europe)
-    tiles = SOURCES["elevation"].requests(Domain("box", 48, -2, 42, 4))
+        SOURCES["ghap"].requests(Wanted([date(2031, 1, 1)], europe))
+    tiles = SOURCES["elevation"].requests(Wanted([], Domain("box", 48, -2, 42, 4)))
     assert len(tiles) == 36
     assert tiles[0].name == "Copernicus_DSM_COG_30_N42_00_W002_00_DEM.tif"
 
@@ -682,7 +743,7 @@ def test_parquet_of_others_is_not_ours(tmp_path):
     assert SOURCES["eea"].look(Piece(tmp_path / "a.parquet")) is None
 
 
-def grib_message(name, level, step, value):
+def grib_message(name, level, step, value, day=20210105):
     """One field of 3 x 4 points as ECMWF's open data have it."""
     message = eccodes.codes_grib_new_from_samples("regular_ll_pl_grib2" if level else "regular_ll_sfc_grib2")
     keys = {
@@ -694,9 +755,11 @@ def grib_message(name, level, step, value):
         "longitudeOfLastGridPointInDegrees": 355.75,
         "iDirectionIncrementInDegrees": 0.25,
         "jDirectionIncrementInDegrees": 0.25,
-        "dataDate": 20210105,
+        "dataDate": day,
         "dataTime": 0,
     }
+    eccodes.codes_set(message, "setLocalDefinition", 1)
+    eccodes.codes_set(message, "class", "od")
     for key, setting in keys.items():
         eccodes.codes_set(message, key, setting)
     eccodes.codes_set(message, "shortName", name)
@@ -718,14 +781,27 @@ def test_open_data_of_the_forecast(tmp_path):
         for name, level in (("gh", 500.0), ("tp", 0.0))
     )
     day = date(2021, 1, 5)
-    assert found[0].version == "ifs"
+    assert set(found[0].versions) == {"ifs"}
+    assert found[1].sum_hours == 3
     assert np.allclose(found[0].place.lon, [-5, -4.75, -4.5, -4.25])
     (z500,) = (channel for channel in CHANNELS if channel.name == "z500")
-    mean, note = SOURCES["era5"]._day(height, z500, day, False)
+    mean, _, note = era5_day(height, z500, day, False)
     assert note == ""
     assert np.allclose(mean, 9.80665 * (5500 + np.mean(range(0, 24, 3))))
-    times, _ = rain.present(day, rain.step(day), 3, False)
+    times, _ = rain.present(day, rain.step(day), False, ends=True)
     assert np.allclose(rain.fields(times)[:, 0, 0], np.diff([step**2 / 1e4 for step in steps]), atol=1e-6)
+
+
+def test_forecasts_of_two_days_and_the_shorter_lead(tmp_path):
+    """Step 24 of one run and step 0 of the next are for the same hour."""
+    for day in (20210105, 20210106):
+        data = b"".join(grib_message("gh", 500, step, 5500 + step + day % 10, day) for step in range(0, 25, 3))
+        path_with(tmp_path / f"{day}.grib2", data)
+    found = [v for path in sorted(tmp_path.iterdir()) for v in grib.variables(path, path.name)]
+    line = Timeline("gh", found, 500.0)
+    midnight = np.datetime64("2021-01-06T00:00:00")
+    assert line.fields([midnight])[0, 0, 0] == pytest.approx(9.80665 * 5506, rel=1e-4)
+    assert line.longest_lead(sorted(line.moments)) == 24
 
 
 def test_a_day_out_of_a_zarr_of_the_globe(tmp_path):
@@ -769,7 +845,14 @@ def test_a_day_out_of_a_zarr_of_the_globe(tmp_path):
     assert np.allclose(reading.fields["t850"], 200 + centre * 0.85, atol=1e-3)
     with pytest.raises(CranpmError, match="times up to"):
         cloud.copy(group, date(2021, 1, 7), domain, tmp_path / "late.nc")
-    assert cloud.requests([day], domain)[0].ask["zarr"] == "gs://bucket/prefix"
+    assert cloud.requests(Wanted([day], domain))[0].ask["zarr"] == "gs://bucket/prefix"
+    six = Cloud("weatherbench2", "bucket", "prefix", 6, "total_precipitation", 0.0)
+    six.copy(group, day, domain, tmp_path / "six.nc")
+    with pytest.raises(CranpmError, match="24 times"):
+        day_of("era5", [Piece(tmp_path / "six.nc")], day, domain)
+    reading = day_of("era5", [Piece(tmp_path / "six.nc")], day, domain, lenient=True)
+    assert "u10: 6-hourly" in reading.notes
+    assert np.allclose(reading.fields["tp"], sum(range(30, 49, 6)) / 1e4, rtol=1e-5)
 
 
 def test_real_stations_among_simulated_fields(tmp_path, monkeypatch, capsys):

@@ -8,6 +8,7 @@ from collections import defaultdict
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 
 import netCDF4
 import numpy as np
@@ -18,7 +19,7 @@ from cranpm.errors import CranpmError
 from cranpm.grid import Domain, Grid
 from cranpm.sources import SOURCES, apart, eea, grib, names, netcdf
 from cranpm.sources.base import Seen
-from cranpm.sources.cams import concentration
+from cranpm.sources.cams import GAS_CONSTANT, VAPOUR, concentration, density
 from cranpm.sources.daily import Timeline
 from cranpm.sources.elevation import read_elevation
 from cranpm.sources.fields import Gridded
@@ -65,7 +66,7 @@ def test_grib_and_netcdf_of_one_request_are_the_same():
     values, times = plain(f"era5/{GERMANY}-instant.nc", "t2m")
     assert np.array_equal(everything(field), values.astype(np.float32))
     assert [time.item() for time in field.times] == times
-    assert field.version == message.version == "0001"
+    assert set(field.versions) == set(message.versions) == {"0001"}
 
 
 def test_packed_files_of_the_old_layout():
@@ -99,7 +100,7 @@ def test_old_and_new_layouts_give_identical_days(tmp_path):
         for path in (tmp_path / "old.nc", REAL / "era5/new-cds_pair_instant.nc")
     )
     for day in (date(2023, 9, 1), date(2023, 9, 7)):
-        means = [line.fields(line.present(day, 1, 0, False)[0]).mean(axis=0) for line in (old, new)]
+        means = [line.fields(line.present(day, 1, False)[0]).mean(axis=0) for line in (old, new)]
         assert np.allclose(*means, atol=np.ptp(values) / 65000)
         mine = [index for index, time in enumerate(times) if time.date() == day]
         assert np.allclose(means[1], values[mine].mean(axis=0), atol=1e-5)
@@ -109,12 +110,12 @@ def test_rain_of_a_day_ends_at_midnight_of_the_next():
     line = timeline("era5/new-cds_pair_accum.nc", "tp")
     values, times = plain("era5/new-cds_pair_accum.nc", "tp")
     day = date(2023, 9, 3)
-    found, _ = line.present(day, 1, 1, False)
+    found, _ = line.present(day, 1, False, ends=True)
     assert [time.item() for time in found] == [datetime(2023, 9, 3) + timedelta(hours=h) for h in range(1, 25)]
     total = sum(values[times.index(datetime(2023, 9, 3) + timedelta(hours=h))] for h in range(1, 25))
     assert np.allclose(line.fields(found).sum(axis=0), total, atol=1e-7)
     with pytest.raises(CranpmError, match="the last of them 00 UTC of 2023-09-08"):
-        line.present(date(2023, 9, 7), 1, 1, False)
+        line.present(date(2023, 9, 7), 1, False, ends=True)
 
 
 def test_final_and_preliminary_months_are_merged_without_loss(monkeypatch):
@@ -127,7 +128,7 @@ def test_final_and_preliminary_months_are_merged_without_loss(monkeypatch):
     merged = everything(field)
     assert np.isfinite(merged).all()
     assert np.allclose(merged, np.where(np.isnan(first), second, first), rtol=1e-6)
-    assert field.version == "0001+0005"
+    assert set(field.versions) == {"0001+0005"}
 
 
 def test_the_european_analysis_keeps_its_epoch_in_a_name():
@@ -137,7 +138,7 @@ def test_the_european_analysis_keeps_its_epoch_in_a_name():
     with netCDF4.Dataset(REAL / "cams/europe-analysis_poland_2022-02.nc") as file:
         assert np.array_equal(everything(field), np.ma.filled(file["pm2p5_conc"][:, 0], np.nan))
     with pytest.raises(CranpmError, match="24 times of pm25 for 2022-02-03"):
-        timeline("cams/europe-analysis_poland_2022-02.nc", "pm25").present(date(2022, 2, 3), 1, 0, True)
+        timeline("cams/europe-analysis_poland_2022-02.nc", "pm25").present(date(2022, 2, 3), 1, True)
 
 
 def test_cams_in_kilograms():
@@ -146,7 +147,7 @@ def test_cams_in_kilograms():
     assert np.allclose(line.fields(sorted(line.moments)), values * 1e9, rtol=1e-5)
     values, _ = plain("cams/new-ads_eac4_milan_pm10.nc", "pm10")
     line = timeline("cams/new-ads_eac4_milan_pm10.nc", "pm10")
-    times, _ = line.present(date(2020, 1, 15), line.step(date(2020, 1, 15)), 0, False)
+    times, _ = line.present(date(2020, 1, 15), line.step(date(2020, 1, 15)), False)
     assert len(times) == 8
     first = (datetime(2020, 1, 15) - datetime(2018, 1, 1)).days * 8
     assert np.allclose(line.fields(times), values[first : first + 8] * 1e9, rtol=1e-5)
@@ -154,33 +155,53 @@ def test_cams_in_kilograms():
 
 def test_a_mixing_ratio_needs_the_density_of_air():
     files = Gridded([Piece(REAL / "cams/new-ads_eac4_milan_no2.nc"), Piece(REAL / "cams/new-ads_eac4_milan_temp.nc")])
-    line = files.timeline("no2", "model", 60.0)
+    line = files.lowest("no2")
     with pytest.raises(CranpmError, match="sp beside the mixing ratio"):
         concentration(files, line, sorted(line.moments)[:8])
+
+
+def test_a_mixing_ratio_by_hand():
+    """1e-8 kg kg-1 in dry air of 101325 Pa and 288.15 K: 101325 / (287.05 x 288.15) = 1.22500 kg m-3, 12.25 ug m-3."""
+    assert (GAS_CONSTANT, VAPOUR) == (287.05, 0.608)
+    files = Gridded([Piece(REAL / "cams/new-ads_eac4_milan_no2.nc")])
+    gas = files.lowest("no2")
+    times = sorted(gas.moments)[:2]
+
+    def constant(value):
+        fields = np.full((2, 1, 1), value)
+        return SimpleNamespace(moments=gas.moments, some=gas.some, fields=lambda _: fields)
+
+    air = SimpleNamespace(
+        timeline=lambda name, *_: {"sp": constant(101325.0), "t": constant(288.15), "q": constant(0.0)}[name]
+    )
+    assert density(air, gas, times) == pytest.approx(1.2250, rel=1e-4)
+    stored = everything(gas.some)[:2]
+    assert np.allclose(concentration(air, gas, times), stored * 1.2250e9, rtol=1e-4)
 
 
 def test_days_of_eac4_in_micrograms():
     values, _ = plain("po-valley/eac4_milan_2013.nc", "pm2p5")
     line = timeline("po-valley/eac4_milan_2013.nc", "pm25")
     day = date(2013, 1, 20)
-    times, _ = line.present(day, line.step(day), 0, False)
+    times, _ = line.present(day, line.step(day), False)
     assert np.allclose(line.fields(times).mean(axis=0), values[19 * 8 : 20 * 8].mean(axis=0), rtol=1e-5)
     assert line.grid() == Grid(46.875, 8.625, 0.75, 3, 4)
 
 
 def test_a_zip_as_the_old_service_sent_it():
-    (model, surface) = sorted(apart.look([REAL / "cams/old-ads_eac4.zip"]), key=lambda seen: seen.piece.member)
+    model, surface = sorted(apart.look([REAL / "cams/old-ads_eac4.zip"]), key=lambda seen: seen.piece.member)
     assert (model.source, surface.source) == ("cams", "cams")
     assert surface.holds == ("sp",)
     assert (model.first, model.last) == (date(2020, 7, 1), date(2020, 7, 2))
+    assert "o3 on model level 60" in model.holds
 
 
 def test_hours_that_are_missing_are_not_made_up():
     line = timeline("era5/new-cds_pressure-levels.nc", "t", "pressure", 850.0)
     with pytest.raises(CranpmError, match="24 times of t for 2020-07-02; found 4"):
-        line.present(date(2020, 7, 2), 1, 0, False)
+        line.present(date(2020, 7, 2), 1, False)
     values, _ = plain("era5/new-cds_pressure-levels.nc", "t")
-    found, _ = line.present(date(2020, 7, 2), line.step(date(2020, 7, 2)), 0, True)
+    found, _ = line.present(date(2020, 7, 2), line.step(date(2020, 7, 2)), True)
     assert np.allclose(line.fields(found), values[4:8, 2])
     assert len(found) == 4
 
@@ -300,7 +321,7 @@ def test_every_real_file_is_known_or_refused():
         str(piece.path.relative_to(REAL)): reason for piece, reason in (o for o in found if not isinstance(o, Seen))
     }
     assert len(set(seen.values())) == 5
-    unknown = {name for name, reason in refused.items() if "nothing that any provider" in reason}
+    unknown = {name for name, reason in refused.items() if reason == apart.UNKNOWN}
     assert unknown == {
         "MANIFEST.md",
         "elevation/p1511_v2_topo_europe.npz",

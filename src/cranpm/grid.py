@@ -78,6 +78,16 @@ class Grid:
         lat, lon = np.asarray(lat), np.asarray(lon)
         return (lat <= self.north) & (lat >= self.south) & (lon >= self.west) & (lon <= self.east)
 
+    def holds_centres(self, other: "Grid") -> bool:
+        """Whether all centres of another grid lie inside the edges, or on them."""
+        reach = 1e-3 * self.step
+        return bool(
+            other.lat[0] <= self.north + reach
+            and other.lat[-1] >= self.south - reach
+            and other.lon[0] >= self.west - reach
+            and other.lon[-1] <= self.east + reach
+        )
+
     def trim(self, multiple: int) -> "Grid":
         """The largest grid with the same north-west edge whose sides are multiples of `multiple`."""
         return Grid(
@@ -243,13 +253,7 @@ def refine(values: Array, source: Grid, target: Grid) -> Array:
     Exact on linear fields: the half cell beyond the outermost centres is extrapolated.
     Where some of the four neighbours are missing the others share their weight; where all are, NaN.
     """
-    reach = 1e-3 * source.step
-    if not (
-        target.lat[0] <= source.north + reach
-        and target.lat[-1] >= source.south - reach
-        and target.lon[0] >= source.west - reach
-        and target.lon[-1] <= source.east + reach
-    ):
+    if not source.holds_centres(target):
         raise CranpmError(
             expected=f"a target with its centres inside {source}",
             found=str(target),

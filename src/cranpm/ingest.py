@@ -1,6 +1,5 @@
 """From folders of providers' files to an archive: what is in them, days made of them, one commit each, and a report."""
 
-import os
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ from cranpm.layout import create_archive
 from cranpm.simulate.geography import region_of
 from cranpm.sources import apart
 from cranpm.sources.base import Reading, Seen
-from cranpm.sources.files import Piece, sha256
+from cranpm.sources.files import UNFINISHED, Piece, sha256
 from cranpm.store import SIMULATION, Archive, ArchiveWriter
 
 LOOK_AT_ONCE = 200
@@ -34,7 +33,8 @@ STATIONS = ("eea", "openaq")
 PRODUCER = {"source": "providers: ERA5, CAMS, GHAP, EEA"}
 REACH = {"era5": (0, 1), "eea": (1, 1), "openaq": (1, 1)}
 """Days before and after that a day may need: rain ends at midnight of the next, stations have clocks of their own."""
-UNFINISHED = ".part"
+LEAST_LAND = 0.5
+"""Share of the land that a day of PM2.5 must cover."""
 T = TypeVar("T")
 
 
@@ -68,6 +68,10 @@ class Report:
     refused_days: dict[date, str] = field(default_factory=dict)
     notes: dict[date, list[str]] = field(default_factory=dict)
     """Of days that were stored as degraded."""
+    station_problems: dict[str, str] = field(default_factory=dict)
+    """Why measurements of stations were not used, by file or day."""
+    kept: list[date] = field(default_factory=list)
+    """Good days that would have become degraded."""
     unknown_stations: set[str] = field(default_factory=set)
     """That the archive was not made with."""
 
@@ -78,6 +82,8 @@ class Report:
             "refused_days": {str(day): reason for day, reason in self.refused_days.items()},
             "degraded_days": {str(day): notes for day, notes in self.notes.items()},
             "refused_files": self.refused_files,
+            "station_problems": self.station_problems,
+            "kept_good": [str(day) for day in self.kept],
             "unknown_stations": sorted(self.unknown_stations),
         }
 
@@ -89,7 +95,7 @@ def files_in(places: Iterable[Path]) -> list[Path]:
         if not place.exists():
             raise CranpmError(expected=f"a file or folder {place}", found="nothing there", remedy="Check the path.")
         found |= {place} if place.is_file() else {path for path in place.rglob("*") if path.is_file()}
-    return sorted(path for path in found if not path.name.startswith(".") and path.suffix != UNFINISHED)
+    return sorted(path for path in found if not path.name.startswith(".") and path.suffix not in UNFINISHED)
 
 
 def scan(places: Iterable[Path], on_files: Callable[[int], None] = lambda _: None) -> Scan:
@@ -128,14 +134,19 @@ def ingest(
     report = Report(refused_files=dict(found.refused))
     archive = _archive(location, domain, found)
     wanted = _candidates(found, days, report)
-    todo = [day for day in wanted if not _unchanged(archive, found, day, report)]
+    report.unchanged = [day for day in wanted if _unchanged(archive, found, day)]
+    todo = [day for day in wanted if day not in report.unchanged]
     with ArchiveWriter(location) as writer:
         for some in _parts(todo, BATCH_DAYS):
             readings = _read(found, some, archive.domain, degrade, jobs)
             for day in some:
                 try:
-                    writer.put(_day(day, readings[day], archive, found, degrade, report))
-                    report.stored.append(day)
+                    fields = _day(day, readings[day], archive, found, degrade, report)
+                    if fields.quality is Quality.DEGRADED and archive.quality(day) is Quality.GOOD:
+                        report.kept.append(day)
+                    else:
+                        writer.put(fields)
+                        report.stored.append(day)
                 except CranpmError as error:
                     report.refused_days[day] = str(error)
                 on_day(day, len(todo))
@@ -210,13 +221,14 @@ def _touching(found: Scan, source: str, days: Sequence[date]) -> list[Seen]:
     return [one for one in found.of(source) if one.first and one.last and one.first <= high and one.last >= low]
 
 
-def _provenance(found: Scan, day: date) -> dict[str, Any]:
-    """The files behind a day."""
-    files = {
-        source: sorted([one.piece.name, fingerprint(one.piece)] for one in _touching(found, source, [day]))
-        for source in (*GRIDDED, *STATIONS)
+def _files(found: Scan, day: date) -> dict[str, list[list[str]]]:
+    """The files behind a day, by provider; only of providers that are among the files."""
+    behind = {source: _touching(found, source, [day]) for source in (*GRIDDED, *STATIONS)}
+    return {
+        source: sorted([one.piece.name, fingerprint(one.piece)] for one in of_source)
+        for source, of_source in behind.items()
+        if of_source
     }
-    return {"files": files}
 
 
 @cache
@@ -229,14 +241,12 @@ def fingerprint(piece: Piece) -> str:
     return f"crc32 {member.CRC:08x}, {member.file_size} bytes"
 
 
-def _unchanged(archive: Archive, found: Scan, day: date, report: Report) -> bool:
-    """Whether the day was made of the same files before."""
+def _unchanged(archive: Archive, found: Scan, day: date) -> bool:
+    """Whether the day was made of these files before; a provider that is not among them now does not count."""
     if archive.quality(day) is Quality.ABSENT:
         return False
-    same = bool(archive.provenance(day).get("files") == _provenance(found, day)["files"])
-    if same:
-        report.unchanged.append(day)
-    return same
+    before = archive.provenance(day).get("files", {})
+    return all(before.get(source) == files for source, files in _files(found, day).items())
 
 
 def _read(
@@ -264,42 +274,61 @@ def _day(
             good[source] = reading
             notes += reading.notes
         elif not degrade or source == "ghap":
-            raise CranpmError(expected=f"{source} for {day}", found=reading, remedy="See `cranpm validate`.")
+            remedy = "Add them, or ingest with --degrade to go without." if source != "ghap" else "Add its file."
+            raise CranpmError(expected=f"{source} for {day}", found=reading, remedy=remedy)
         else:
             notes.append(f"{source}: {reading}")
     coarse = np.full((len(COARSE_NAMES), *archive.domain.coarse.shape), np.nan, np.float32)
     for source in ("era5", "cams"):
         for name, values in (good[source].fields if source in good else {}).items():
             coarse[COARSE_NAMES.index(name)] = values
+    stations, told = _at_stations(day, readings, archive, report)
     if notes:
         report.notes[day] = notes
-    facts = {source: dict(reading.facts) for source, reading in good.items() if reading.facts}
+    facts = {source: dict(reading.facts) for source, reading in good.items() if reading.facts} | told
+    before = archive.provenance(day).get("files", {}) if archive.quality(day) is not Quality.ABSENT else {}
     return DayFields(
         day=day,
         coarse=coarse,
-        pm25_ugm3=np.where(archive.land(), good["ghap"].fields["pm25"], np.nan),
-        stations_ugm3=_at_stations(readings, archive.stations, report),
-        provenance={**_provenance(found, day), **facts, "notes": notes},
+        pm25_ugm3=_on_land(good["ghap"].fields["pm25"], archive.land(), day),
+        stations_ugm3=stations,
+        provenance={"files": before | _files(found, day), **facts, "notes": notes},
         quality=Quality.DEGRADED if notes else Quality.GOOD,
     )
 
 
-def _at_stations(readings: Mapping[str, Reading | str], stations: Stations, report: Report) -> Array:
-    """One value a station, NaN where there is none; stations that the archive does not have are counted."""
+def _on_land(pm25_ugm3: Array, land: Array, day: date) -> Array:
+    """NaN at sea; a day that lacks much of the land is refused."""
+    share = np.isfinite(pm25_ugm3[land]).mean()
+    if share < LEAST_LAND:
+        raise CranpmError(
+            expected=f"PM2.5 on at least {LEAST_LAND:.0%} of the land on {day}",
+            found=f"{share:.1%}",
+            remedy="Check that the file covers the domain.",
+        )
+    return np.where(land, pm25_ugm3, np.nan)
+
+
+def _at_stations(
+    day: date, readings: Mapping[str, Reading | str], archive: Archive, report: Report
+) -> tuple[Array, dict[str, Any]]:
+    """One value a station, NaN where there is none, and facts. Without any files of stations, what was there stays."""
+    stations = archive.stations
+    told: dict[str, Any] = {}
     values = np.full(len(stations), np.nan)
+    if archive.quality(day) is not Quality.ABSENT and not any(source in readings for source in STATIONS):
+        return archive.stations_pm25(day), told
     index = {str(name): number for number, name in enumerate(stations.ids)}
     for source in STATIONS:
         reading = readings.get(source)
-        if not isinstance(reading, Reading):
-            continue
-        for name, value in zip(reading.fields["station_ids"], reading.fields["stations"], strict=True):
-            if str(name) in index:
-                values[index[str(name)]] = value
-            else:
-                report.unknown_stations.add(str(name))
-    return values
-
-
-def free_jobs() -> int:
-    """Processes that this machine has room for."""
-    return max(1, os.cpu_count() or 1)
+        if isinstance(reading, str):
+            report.station_problems[f"{source} {day}"] = reading
+        elif reading is not None:
+            report.station_problems |= {problem.partition(" in ")[2] or problem: problem for problem in reading.notes}
+            told[source] = dict(reading.facts)
+            for name, value in zip(reading.fields["station_ids"], reading.fields["stations"], strict=True):
+                if str(name) in index:
+                    values[index[str(name)]] = value
+                else:
+                    report.unknown_stations.add(str(name))
+    return values, told

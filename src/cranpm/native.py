@@ -24,14 +24,14 @@ from cranpm.channels import INDEX, LEVELS_HPA
 from cranpm.errors import CranpmError
 from cranpm.grid import Array
 from cranpm.layout import FILL, PM25_STEP
-from cranpm.sources.cams import GAS_CONSTANT, LOWEST, VAPOUR
+from cranpm.sources.cams import GAS_CONSTANT, VAPOUR
 from cranpm.sources.eea import CLOCK_HOURS, PM25
 from cranpm.sources.write import SPACE, new_layout, put
 from cranpm.store import Archive
 
 UNITS = {"u": "m s**-1", "v": "m s**-1", "t": "K", "z": "m**2 s**-2", "q": "kg kg**-1"}
 SURFACE = {"u10": "m s**-1", "v10": "m s**-1", "t2m": "K", "sp": "Pa"}
-DUST, GASES = ("pm25", "pm10"), ("no2", "o3", "co")
+PARTICLES, GASES = ("pm25", "pm10"), ("no2", "o3", "co")
 NAMES = {"pm25": "pm2p5", "pm10": "pm10", "no2": "no2", "o3": "go3", "co": "co"}
 SWING = {"u10": 1.0, "v10": 1.0, "t2m": 4.0, "sp": 100.0, "u": 1.0, "v": 1.0, "t": 1.0, "z": 50.0}
 """How far an hour may be from the day's mean."""
@@ -109,10 +109,10 @@ def _write_cams(archive: Archive, days: Sequence[date], folder: Path) -> None:
     surface, model = folder / "data_sfc.nc", folder / "data_mlev.nc"
     with new_layout(surface, grid.lat, grid.lon, times) as file:
         put(file, "sp", "Pa", pressure, ("valid_time", *SPACE))
-        for species in DUST:
+        for species in PARTICLES:
             values = np.concatenate([each(day, f"cams_{species}") for day in days])
             put(file, NAMES[species], "kg m**-3", values * 1e-9, ("valid_time", *SPACE))
-    with new_layout(model, grid.lat, grid.lon, times, ("model_level", [LOWEST], "1")) as file:
+    with new_layout(model, grid.lat, grid.lon, times, ("model_level", [60.0], "1")) as file:
         dimensions = ("valid_time", "model_level", *SPACE)
         put(file, "t", "K", warmth[:, None], dimensions)
         put(file, "q", "kg kg**-1", moisture[:, None], dimensions)

@@ -14,7 +14,6 @@ from cranpm.days import DayRange
 from cranpm.ingest import ingest
 from cranpm.native import write_native
 from cranpm.sources import SOURCES
-from cranpm.sources.era5 import Era5
 from cranpm.sources.files import Piece, pieces
 
 DAY = date(2021, 1, 2)
@@ -31,10 +30,8 @@ def bench_ingest(domain: str = "europe") -> dict[str, Any]:
         ingest([files], place, archive.domain, DayRange(later, later))  # lays the archive out, makes no day
         whole = timed(lambda: ingest([files], place, jobs=2))
         era5 = [piece for path in sorted(files.glob("era5*")) for piece in pieces(path)]
-        source = SOURCES["era5"]
-        assert isinstance(source, Era5)
         bare = min(timed(lambda: _bare(era5)) for _ in range(3))
-        ours = min(timed(lambda: source.open(era5, archive.domain, False)(DAY)) for _ in range(3))
+        ours = min(timed(lambda: SOURCES["era5"].open(era5, [DAY], archive.domain, False)(DAY)) for _ in range(3))
         shape = f"{archive.domain.coarse.rows} x {archive.domain.coarse.cols}"
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e9
     return {

@@ -1,6 +1,7 @@
 """Commands from providers' files to an archive."""
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -60,12 +61,11 @@ def ingest(
 ) -> None:
     """Make days of the providers' files: ERA5, CAMS, GHAP, EEA stations and, for a new archive, elevation.
 
-    Days that were made of the same files are left as they are; a day appears whole or not at all. Exit code 1 where a
-    file or a day was refused.
+    Days that were made of the same files are left as they are; a day appears whole or not at all, and a good day is
+    never replaced by a degraded one. Exit code 1 where a file, a day or measurements of stations were refused.
     """
     from cranpm.days import parse_days
     from cranpm.grid import parse_domain
-    from cranpm.ingest import free_jobs
     from cranpm.ingest import ingest as fill
 
     with progress_bar("ingest", 1, quiet) as bar:
@@ -81,7 +81,7 @@ def ingest(
             parse_domain(domain) if domain else None,
             parse_days(days) if days else None,
             degrade=degrade,
-            jobs=jobs or free_jobs(),
+            jobs=jobs or os.cpu_count() or 1,
             on_day=on_day,
         )
     if report_file:
@@ -92,10 +92,14 @@ def ingest(
         print(f"refused day: {day}: {printable(reason)}")
     for day, notes in sorted(report.notes.items()):
         print(f"degraded: {day}: {'; '.join(map(printable, notes))}")
+    for problem in report.station_problems.values():
+        print(f"stations: {printable(problem)}")
+    if report.kept:
+        print(f"{len(report.kept)} good days were kept: these files would have degraded them")
     if report.unknown_stations:
         print(f"{len(report.unknown_stations)} stations are not in the archive and were left out")
     print(f"{len(report.stored)} days stored, {len(report.unchanged)} unchanged, {len(report.refused_days)} refused")
-    if report.refused_files or report.refused_days:
+    if report.refused_files or report.refused_days or report.station_problems:
         raise typer.Exit(1)
 
 
@@ -113,40 +117,29 @@ def fetch(
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fetch a provider's files; what is there stays, what broke off goes on.
-
-    Rain needs the first hour of the day after the last: days are fetched with one more for era5.
-    """
-    from datetime import timedelta
-
-    from cranpm.days import DayRange, parse_days
+    """Fetch a provider's files; what is there stays, what broke off goes on."""
+    from cranpm.days import parse_days
     from cranpm.errors import CranpmError
     from cranpm.fetch import fetch as get
     from cranpm.fetch import plan
     from cranpm.grid import parse_domain
+    from cranpm.sources.base import Request, Wanted
 
     if days is None and source != "elevation":
         raise CranpmError(expected=f"days for {source}", found="none", remedy="Add --days 2022-01-01..2022-01-31.")
-    span = parse_days(days) if days else None
-    if span and source == "era5":
-        span = DayRange(span.first, span.last + timedelta(days=1))
-    wanted = plan(source, list(span or ()), parse_domain(domain), country or (), location or ())
-    total = sum(request.gigabytes for request in wanted)
+    span = list(parse_days(days)) if days else []
+    wanted = plan(source, Wanted(span, parse_domain(domain), country or (), location or ()))
     if dry_run:
         for request in wanted:
             print(json.dumps({"file": request.name, **request.ask}))
-        print(f"{len(wanted)} files, about {total:.2g} GB")
+        print(f"{len(wanted)} files, about {sum(request.gigabytes for request in wanted):.2g} GB")
         for licence in sorted({request.licence for request in wanted if request.licence}):
             print(f"accept once: {licence}")
         return
     with progress_bar(f"fetch {source}", len(wanted), quiet) as bar:
-        started: list[str] = []
 
-        def on_file(request: object, state: str) -> None:
-            bar.reach(len(started), len(wanted), f"{getattr(request, 'name', '')} {state}")
+        def on_file(number: int, request: Request, state: str) -> None:
+            bar.reach(number, len(wanted), f"{request.name} {state}")
 
-        for request in wanted:
-            get([request], folder, on_file=on_file)
-            started.append(request.name)
-            bar.reach(len(started), len(wanted))
-    print(f"{len(wanted)} requests in {folder}")
+        found = get(wanted, folder, on_file=on_file)
+    print(f"{len(found)} files in {folder}")

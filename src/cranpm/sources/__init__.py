@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from cranpm.sources.base import Source
 from cranpm.sources.cams import Cams
 from cranpm.sources.eea import Eea
 from cranpm.sources.elevation import Elevation
@@ -9,7 +10,7 @@ from cranpm.sources.era5 import Era5
 from cranpm.sources.ghap import Ghap
 from cranpm.sources.openaq import OpenAq
 
-SOURCES: Mapping[str, Ghap | Cams | Era5 | Eea | OpenAq | Elevation] = {
+SOURCES: Mapping[str, Source] = {
     source.name: source for source in (Ghap(), Cams(), Era5(), Eea(), OpenAq(), Elevation())
 }
 """In the order in which a file is offered to them; the first that knows it has it."""

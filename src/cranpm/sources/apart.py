@@ -20,13 +20,14 @@ import numpy as np
 from cranpm.errors import CranpmError
 from cranpm.fields import Stations
 from cranpm.grid import Array, Domain
-from cranpm.sources.base import Reading, Seen
+from cranpm.sources.base import Reading, Seen, Source
 from cranpm.sources.files import Piece, pieces
 
 MEMORY_BYTES = 12 * 2**30
 """Of addresses, not of memory in use."""
 SECONDS = 1800
 ANSWER, ARRAYS = "answer.json", "arrays.npz"
+UNKNOWN = "expected a file of ERA5, CAMS, GHAP, elevation or stations; found nothing that we know in it. Leave it out."
 
 
 class CrashError(Exception):
@@ -34,16 +35,24 @@ class CrashError(Exception):
 
 
 def _ask(job: Mapping[str, Any]) -> tuple[Any, dict[str, Array]]:
-    """Run a job in a child; its refusals come back as ours."""
+    """Run a job in a child, whose passing files lie in a folder that goes when it has ended, however it ends."""
     with tempfile.TemporaryDirectory(prefix="cranpm-") as folder:
-        line = [sys.executable, "-m", "cranpm.sources.apart", folder]
+        line = [sys.executable, "-P", "-m", "cranpm.sources.apart", folder]
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("CDS", "ECMWF", "AWS"))}
+        told = json.dumps({**job, "limits": [MEMORY_BYTES, SECONDS]})
         try:
             ended = subprocess.run(
-                line, input=json.dumps(job), capture_output=True, text=True, timeout=SECONDS, check=False, env=kept
+                line,
+                input=told,
+                capture_output=True,
+                text=True,
+                timeout=2 * SECONDS,
+                check=False,
+                env={**kept, "TMPDIR": folder},
+                cwd=folder,
             )
         except subprocess.TimeoutExpired:
-            raise CrashError(f"its reader did not end within {SECONDS} s") from None
+            raise CrashError(f"its reader did not end within {2 * SECONDS} s") from None
         answer, arrays = Path(folder) / ANSWER, Path(folder) / ARRAYS
         if ended.returncode or not answer.is_file():
             why = f"signal {-ended.returncode}" if ended.returncode < 0 else f"exit code {ended.returncode}"
@@ -172,17 +181,17 @@ def _look(path: Path) -> list[dict[str, Any]]:
 
     try:
         found = pieces(path)
-    except (CranpmError, OSError) as error:
-        return [{"piece": [str(path), ""], "refused": str(error)}]
+    except Exception as error:
+        return [{"piece": [str(path), ""], "refused": _reason(error)}]
     answers: list[dict[str, Any]] = []
     for piece in found:
         try:
             seen = next((seen for source in SOURCES.values() if (seen := source.look(piece))), None)
-        except (CranpmError, OSError, ValueError, KeyError, RuntimeError) as error:
-            answers.append({"piece": _plain(piece), "refused": str(error) or repr(error)})
+        except Exception as error:  # whatever a damaged file makes its library say
+            answers.append({"piece": _plain(piece), "refused": _reason(error)})
             continue
         if seen is None:
-            answers.append({"piece": _plain(piece), "refused": "nothing that any provider here would send"})
+            answers.append({"piece": _plain(piece), "refused": UNKNOWN})
         else:
             days = {name: str(day) if day else None for name, day in (("first", seen.first), ("last", seen.last))}
             plain = {"piece": _plain(piece), "source": seen.source, "holds": seen.holds, "notes": seen.notes}
@@ -195,30 +204,35 @@ def _look(path: Path) -> list[dict[str, Any]]:
 
 
 def _days(
-    source: Any, given: Sequence[Piece], days: Sequence[date], domain: Domain, lenient: bool
+    source: Source, given: Sequence[Piece], days: Sequence[date], domain: Domain, lenient: bool
 ) -> tuple[dict[str, Any], dict[str, Array]]:
     answer: dict[str, Any] = {}
     arrays: dict[str, Array] = {}
     try:
-        read = source.open(given, domain, lenient)
-    except CranpmError as error:
-        return {str(day): {"refused": str(error)} for day in days}, {}
+        read = source.open(given, days, domain, lenient)
+    except Exception as error:
+        return {str(day): {"refused": _reason(error)} for day in days}, {}
     for day in days:
         try:
             reading = read(day)
-        except CranpmError as error:
-            answer[str(day)] = {"refused": str(error)}
+        except Exception as error:  # one day does not spoil the others
+            answer[str(day)] = {"refused": _reason(error)}
             continue
         answer[str(day)] = {"fields": list(reading.fields), "notes": reading.notes, "facts": reading.facts}
         arrays |= {f"{day} {name}": values for name, values in reading.fields.items()}
     return answer, arrays
 
 
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, CranpmError) else f"{type(error).__name__}: {error}"
+
+
 def _main() -> None:
-    for kind, limit in ((resource.RLIMIT_AS, MEMORY_BYTES), (resource.RLIMIT_CPU, SECONDS), (resource.RLIMIT_CORE, 0)):
+    folder, job = Path(sys.argv[1]), json.load(sys.stdin)
+    memory, seconds = job["limits"]
+    for kind, limit in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CPU, seconds), (resource.RLIMIT_CORE, 0)):
         resource.setrlimit(kind, (limit, limit))
-    folder = Path(sys.argv[1])
-    answer, arrays = _work(json.load(sys.stdin))
+    answer, arrays = _work(job)
     with (folder / ARRAYS).open("wb") as file:
         np.savez(file, allow_pickle=False, **arrays)
     (folder / ANSWER).write_text(json.dumps(answer))

@@ -15,9 +15,10 @@ from zarr.storage import ObjectStore
 
 from cranpm.errors import CranpmError
 from cranpm.grid import Array, Domain
-from cranpm.sources.base import Request
+from cranpm.sources.base import Request, Wanted
 from cranpm.sources.era5 import ALOFT_NAMES, LEVELS, SURFACE_NAMES
 from cranpm.sources.names import BY_ALIAS
+from cranpm.sources.netcdf import SUM_HOURS, decode_times
 from cranpm.sources.place import Place
 from cranpm.sources.write import SPACE, new_layout, put
 
@@ -29,16 +30,18 @@ class Cloud:
         self.name, self.bucket, self.prefix = name, bucket, prefix
         self.step_hours, self.rain, self.gigabytes_read = step_hours, rain, gigabytes_read
 
-    def requests(self, days: Sequence[date], domain: Domain) -> list[Request]:
+    def requests(self, wanted: Wanted) -> list[Request]:
         """A file a day; `gigabytes` is what is read: chunks hold the globe."""
+        place = f"gs://{self.bucket}/{self.prefix}"
         return [
             Request(
                 self.name,
-                f"{self.name}_{day}.nc",
-                {"zarr": f"gs://{self.bucket}/{self.prefix}", "day": str(day), "domain": domain.to_json()},
+                f"{self.name}_{wanted.box}_{day}.nc",
+                "zarr",
+                {"zarr": place, "day": str(day), "domain": wanted.domain.to_json()},
                 self.gigabytes_read,
             )
-            for day in days
+            for day in wanted.days
         ]
 
     def open(self) -> zarr.Group:
@@ -60,18 +63,17 @@ class Cloud:
         with new_layout(target, place.lat[rows], place.lon[cols], times, kept, made_by) as file:
             for name in (*SURFACE_NAMES[:-1], self.rain):
                 values = np.stack([_cut(group[name], (index,), raw) for index in where])
-                known = "tp" if name == self.rain else BY_ALIAS[name].name
-                put(file, known, _unit(group[name]), values, ("valid_time", *SPACE))
+                known, sums = ("tp", {SUM_HOURS: self.step_hours}) if name == self.rain else (BY_ALIAS[name].name, {})
+                put(file, known, _unit(group[name]), values, ("valid_time", *SPACE), **sums)
+            chosen = [levels.index(level) for level in LEVELS]
             for name in ALOFT_NAMES:
-                fields = [[_cut(group[name], (index, levels.index(level)), raw) for level in LEVELS] for index in where]
+                fields = [_cut(group[name], (index,), raw)[chosen] for index in where]
                 dimensions = ("valid_time", "pressure_level", *SPACE)
                 put(file, BY_ALIAS[name].name, _unit(group[name]), np.array(fields), dimensions)
 
     def _indices(self, group: zarr.Group, times: Sequence[datetime]) -> list[int]:
-        unit = str(dict(group["time"].attrs).get("units", "hours since 1900-01-01"))
-        length, _, since = unit.partition(" since ")
-        hours = _whole(group, "time").astype("timedelta64[h]" if length == "hours" else "timedelta64[s]")
-        stored = np.datetime64(since.strip().replace(" ", "T")[:19], "s") + hours
+        unit = str(dict(group["time"].attrs).get("units", ""))
+        stored = decode_times(_whole(group, "time"), unit, self.name)
         end = dict(group.attrs).get("valid_time_stop")
         found = np.searchsorted(stored, np.array(times, "datetime64[s]"))
         late = end is not None and times[-1].date() > date.fromisoformat(str(end)[:10])
@@ -95,7 +97,9 @@ def _around(centres: Array, low: float, high: float) -> Array:
 
 
 def _cut(array: Any, index: tuple[int, ...], raw: tuple[Array, Array]) -> Array:
-    return np.asarray(array[index])[np.ix_(*raw)]
+    """One chunk, read once, and the part of it that is wanted."""
+    rows, cols = raw
+    return np.asarray(array[index])[..., rows[:, None], cols]
 
 
 def _unit(array: Any) -> str:

@@ -1,4 +1,4 @@
-"""Days from the times of one or several files: means over the hours of a day, sums of what fell during them."""
+"""Days from the times of one or several files."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -23,6 +23,10 @@ class Moment:
     time: int
     level: int
 
+    @property
+    def rank(self) -> tuple[bool, float]:
+        return self.variable.rank(self.time)
+
 
 class Timeline:
     """All times of one quantity at one level, over the files that hold it."""
@@ -31,23 +35,24 @@ class Timeline:
         self.name, self.moments = name, dict[np.datetime64, Moment]()
         self._twice: dict[np.datetime64, Moment] = {}
         for variable in variables:
-            if level not in variable.levels:
-                continue
-            index = variable.levels.index(level)
-            for number, time in enumerate(variable.times):
-                self._add(time, Moment(variable, number, index))
+            if level in variable.levels:
+                index = variable.levels.index(level)
+                for number, time in enumerate(variable.times):
+                    self._add(time, Moment(variable, number, index))
         self._check_grids()
 
     def _add(self, time: np.datetime64, found: Moment) -> None:
         old = self.moments.get(time)
-        if old is None or _better(found.variable, old.variable):
+        if old is None or found.rank < old.rank:
             self.moments[time] = found
-        elif not _better(old.variable, found.variable):
+            self._twice.pop(time, None)
+        elif found.rank == old.rank:
             self._twice[time] = found
 
     def _check_grids(self) -> None:
         grids = {
-            self._grid_of(moment.variable) for moment in self.moments.values() if len(moment.variable.place.lat) > 1
+            (float(place.lat[0]), float(place.lat[-1]), float(place.lon[0]), float(place.lon[-1]), len(place.lat))
+            for place in (moment.variable.place for moment in self.moments.values())
         }
         if len(grids) > 1:
             raise CranpmError(
@@ -55,11 +60,6 @@ class Timeline:
                 found=" and ".join(str(grid) for grid in grids),
                 remedy="Ingest files of one request at a time.",
             )
-
-    @staticmethod
-    def _grid_of(variable: Variable) -> tuple[float, ...]:
-        place = variable.place
-        return (float(place.lat[0]), float(place.lat[-1]), float(place.lon[0]), float(place.lon[-1]), len(place.lat))
 
     @property
     def some(self) -> Variable:
@@ -69,11 +69,22 @@ class Timeline:
     def grid(self) -> Grid:
         return self.some.place.grid(self.some.what)
 
-    def days(self) -> set[date]:
-        return {time.astype("datetime64[D]").item() for time in self.moments}
+    def versions(self, times: Sequence[np.datetime64]) -> set[str]:
+        """Of the values that count at some times."""
+        return {str(m.variable.versions[m.time]) for m in (self.moments[time] for time in times)} - {""}
+
+    def longest_lead(self, times: Sequence[np.datetime64]) -> float:
+        return max(float(m.variable.leads[m.time]) for m in (self.moments[time] for time in times))
 
     def fields(self, times: Sequence[np.datetime64]) -> Array:
-        """(time, row, column) in our unit; where two files have a time, they must say the same."""
+        """(time, row, column) in our unit, and possible."""
+        variable = self.some
+        values = self.stored(times) * np.float32(factor(variable.quantity, variable.unit, variable.what))
+        check_range(values, variable.quantity.low, variable.quantity.high, variable.what)
+        return values
+
+    def stored(self, times: Sequence[np.datetime64]) -> Array:
+        """(time, row, column) in the file's unit; where two files have a time, they must say the same."""
         values = self._read([self.moments[time] for time in times])
         if doubled := [time for time in times if time in self._twice]:
             again = self._read([self._twice[time] for time in doubled])
@@ -86,25 +97,21 @@ class Timeline:
                 )
         return values
 
-    @staticmethod
-    def _read(chosen: Sequence[Moment]) -> Array:
+    def _read(self, chosen: Sequence[Moment]) -> Array:
         """In one go from each file."""
-        out: Array | None = None
+        place = self.some.place
+        out = np.empty((len(chosen), len(place.lat), len(place.lon)), np.float32)
         for variable in dict.fromkeys(moment.variable for moment in chosen):
+            if variable.unit != self.some.unit:
+                raise CranpmError(
+                    expected=f"{self.name} in one unit",
+                    found=f"{self.some.unit!r} and {variable.unit!r}",
+                    remedy="Leave one of the files out.",
+                )
             where = [number for number, moment in enumerate(chosen) if moment.variable is variable]
             indices = np.array([chosen[number].time for number in where])
-            values = variable.read(indices, chosen[where[0]].level)
-            values = values * np.float32(factor(variable.quantity, variable.unit, variable.what))
-            check_range(values, variable)
-            out = np.empty((len(chosen), *values.shape[1:]), np.float32) if out is None else out
-            out[where] = values
-        assert out is not None
+            out[where] = variable.read(indices, chosen[where[0]].level)
         return out
-
-    def wanted(self, day: date, step_hours: int, offset_hours: int = 0) -> list[np.datetime64]:
-        """The times of a day in even steps; from `offset_hours` after midnight."""
-        start = np.datetime64(day, "s") + np.timedelta64(offset_hours, "h")
-        return [start + np.timedelta64(hour, "h") for hour in range(0, 24, step_hours)]
 
     def step(self, day: date) -> int:
         """Hours between the fields of a day as the files have them; 1 where that is not clear."""
@@ -113,41 +120,37 @@ class Timeline:
         gaps = set(np.diff(there).astype("timedelta64[h]").astype(int)) if len(there) > 1 else set()
         return int(min(gaps)) if gaps and min(gaps) in (1, 2, 3, 6) else 1
 
-    def present(self, day: date, step_hours: int, offset_hours: int, lenient: bool) -> tuple[list[np.datetime64], str]:
-        """Those of the wanted times that there are, and a note where some are missing; too few are refused."""
-        wanted = self.wanted(day, step_hours, offset_hours)
+    def present(self, day: date, step_hours: int, lenient: bool, ends: bool = False) -> tuple[list[np.datetime64], str]:
+        """The times of a day in even steps, and a note where some are missing; too few are refused.
+
+        `ends`: times are the ends of what was summed, so the first is a step after midnight and the last is midnight.
+        """
+        start = np.datetime64(day, "s") + np.timedelta64(step_hours if ends else 0, "h")
+        wanted: list[np.datetime64] = [start + np.timedelta64(hour, "h") for hour in range(0, 24, step_hours)]
         there = [time for time in wanted if time in self.moments]
         if len(there) == len(wanted):
             return there, ""
-        least = LEAST_SHARE * len(wanted) if lenient else len(wanted)
-        if len(there) < least:
-            first = day + timedelta(days=offset_hours // 24)
+        if len(there) < (LEAST_SHARE * len(wanted) if lenient else len(wanted)):
+            shown = ", ".join(str(time)[11:16] for time in there[:6]) + (", ..." if len(there) > 6 else "")
+            last = f", the last of them 00 UTC of {day + timedelta(days=1)}" if ends else ""
             raise CranpmError(
-                expected=f"{len(wanted)} times of {self.name} for {day}"
-                + (f", the last of them 00 UTC of {first + timedelta(days=1)}" if offset_hours else ""),
-                found=f"{len(there)} ({', '.join(str(time)[11:16] for time in there[:6]) or 'none'}"
-                + (", ...)" if len(there) > 6 else ")"),
+                expected=f"{len(wanted)} times of {self.name} for {day}{last}",
+                found=f"{len(there)} ({shown or 'none'})",
                 remedy="Fetch the missing hours, or ingest with --degrade to accept three quarters of them.",
             )
         return there, f"{self.name}: {len(there)} of {len(wanted)} times"
 
 
-def _better(one: Variable, other: Variable) -> bool:
-    """Final before preliminary data."""
-    return one.version == "0001" and other.version == "0005"
-
-
-def check_range(values: Array, variable: Variable) -> None:
+def check_range(values: Array, low: float, high: float, what: str) -> None:
     """Refuse what no such quantity can be: another unit, a fill value read as a number."""
-    quantity = variable.quantity
     if np.isinf(values).any():
-        raise CranpmError(expected=f"numbers in {variable.what}", found="infinity", remedy="Fetch it again.")
+        raise CranpmError(expected=f"numbers in {what}", found="infinity", remedy="Fetch it again.")
     if not np.isfinite(values).any():
         return
-    low, high = float(np.nanmin(values)), float(np.nanmax(values))
-    if low < quantity.low or high > quantity.high:
+    least, most = float(np.nanmin(values)), float(np.nanmax(values))
+    if least < low or most > high:
         raise CranpmError(
-            expected=f"{quantity.low:g}..{quantity.high:g} in {variable.what}",
-            found=f"{low:g}..{high:g}",
+            expected=f"{low:g}..{high:g} in {what}",
+            found=f"{least:g}..{most:g}",
             remedy="Check its unit and its fill value.",
         )

@@ -9,7 +9,7 @@ import csv
 import gzip
 import io
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from cranpm.errors import CranpmError
 from cranpm.fields import PM25_CEILING_UGM3, Stations
 from cranpm.grid import Array, Domain
-from cranpm.sources.base import DayReader, Reading, Request, Seen
+from cranpm.sources.base import DayReader, Reading, Request, Seen, Wanted
 from cranpm.sources.files import Piece, sniff
 
 PM25 = 6001
@@ -31,8 +31,9 @@ UNITS = ("ug.m-3", "ug/m3", "µg/m3", "ug m-3")
 CLOCK_HOURS = 1
 """Stamps are in UTC+1."""
 LEAST_HOURS = 18
-STUCK_HOURS = 12
-"""So many equal values in a row are an instrument that hangs."""
+BELOW_DETECTION = (2, 3)
+STUCK_HOURS, CLEAN_UGM3 = 12, 5.0
+"""So many equal values in a row are an instrument that hangs, unless they are low."""
 COLUMNS = ("Samplingpoint", "Pollutant", "Start", "End", "Value", "Unit", "AggType", "Validity")
 METADATA = {
     "point": ("Sampling Point Id", "SamplingPoint"),
@@ -53,7 +54,6 @@ class Eea:
     """Daily means at stations."""
 
     name = "eea"
-    gives = ("stations",)
 
     def look(self, piece: Piece) -> Seen | None:
         with piece.local() as path:
@@ -74,51 +74,58 @@ class Eea:
         ends = pc.min_max(table["Start"]).as_py()
         points = pc.unique(table["Samplingpoint"]).to_pylist()
         kinds = "/".join(sorted(str(kind) for kind in pc.unique(table["AggType"]).to_pylist()))
-        return Seen(
-            piece, self.name, tuple(f"{point_of(p)} by {kinds}" for p in points), ends["min"].date(), ends["max"].date()
-        )
+        holds = tuple(f"{point_of(point)} by {kinds}" for point in points)
+        return Seen(piece, self.name, holds, ends["min"].date(), ends["max"].date())
 
-    def open(self, pieces: Sequence[Piece], domain: Domain, lenient: bool) -> DayReader:
-        days: dict[date, dict[str, float]] = {}
+    def open(self, pieces: Sequence[Piece], days: Sequence[date], domain: Domain, lenient: bool) -> DayReader:
+        """A file that cannot be used is noted; the others count."""
+        means: dict[date, dict[str, float]] = {}
         dropped: dict[str, int] = {}
+        problems: list[str] = []
+        span = [("Start", ">=", _noon(min(days), -1)), ("Start", "<=", _noon(max(days), 2))]
         for piece in pieces:
             with piece.local() as path:
                 if sniff(path) != "parquet":
                     continue
-                for point, of_point in daily_means(
-                    _parquet(path, str(piece)).read(columns=list(COLUMNS)), str(piece), dropped
-                ).items():
-                    for day, value in of_point.items():
-                        if days.setdefault(day, {}).setdefault(point, value) != value:
-                            raise CranpmError(
-                                expected=f"one mean of {point} on {day}",
-                                found=f"another in {piece}",
-                                remedy="Leave out the up-to-date (E2a) file where there is a verified (E1a) one.",
-                            )
+                try:
+                    _parquet(path, str(piece))
+                    table = pq.read_table(path, columns=list(COLUMNS), filters=span)
+                    found = daily_means(table, str(piece), dropped)
+                except (CranpmError, pa.ArrowException, OSError) as error:
+                    problems.append(str(error))
+                    continue
+            for point, day, value in ((p, day, value) for p, of in found.items() for day, value in of.items()):
+                if means.setdefault(day, {}).setdefault(point, value) != value:
+                    problems.append(f"{piece}: another mean of {point} on {day} than in another file; the first counts")
 
         def day_of(day: date) -> Reading:
-            found = days.get(day, {})
+            found = means.get(day, {})
             ids = np.array(sorted(found), dtype=str)
             values = np.array([found[name] for name in ids], np.float64)
-            return Reading({"station_ids": ids, "stations": values}, (), {"dropped_values": dict(dropped)})
+            return Reading({"station_ids": ids, "stations": values}, tuple(problems), {"dropped_values": dropped})
 
         return day_of
 
-    def requests(self, days: Sequence[date], domain: Domain, countries: Sequence[str] = ()) -> list[Request]:
+    def requests(self, wanted: Wanted) -> list[Request]:
         """The service lists the files of countries; each file holds all years of a sampling point."""
-        ask = {
-            "post": SERVICE,
-            "body": {
-                "countries": list(countries),
-                "cities": [],
-                "pollutants": ["PM2.5"],
-                "dataset": 2,
-                "aggregationType": "hour",
-                "source": "API",
-            },
+        if not wanted.countries:
+            raise CranpmError(expected="countries of the EEA", found="none", remedy="Add --country IT, repeated.")
+        body = {
+            "countries": list(wanted.countries),
+            "cities": [],
+            "pollutants": ["PM2.5"],
+            "dataset": 2,
+            "aggregationType": "hour",
+            "source": "API",
         }
-        metadata = Request(self.name, "PanEuropean_metadata.csv", {"url": METADATA_URL}, gigabytes=0.03)
-        return [Request(self.name, "eea-parquet", ask, gigabytes=0.002 * 150 * max(1, len(countries))), metadata]
+        return [
+            Request(self.name, "eea-parquet", "eea", {"post": SERVICE, "body": body}, 0.3 * len(wanted.countries)),
+            Request(self.name, "PanEuropean_metadata.csv", "url", {"url": METADATA_URL}, gigabytes=0.03),
+        ]
+
+
+def _noon(day: date, later: int) -> datetime:
+    return datetime.combine(day + timedelta(days=later), datetime.min.time()) + timedelta(hours=12)
 
 
 def _parquet(path: Path, label: str) -> pq.ParquetFile:
@@ -143,14 +150,13 @@ def daily_means(table: pa.Table, label: str, dropped: dict[str, int]) -> dict[st
             found=", ".join(sorted(units)),
             remedy="Fetch it again.",
         )
-    values = np.array([np.nan if value is None else float(value) for value in table["Value"].to_pylist()])
+    values = table["Value"].cast(pa.float64()).to_numpy()
     validity = table["Validity"].to_numpy()
-    hourly = np.array([kind == "hour" for kind in table["AggType"].to_pylist()])
     starts = table["Start"].cast(pa.timestamp("s")).to_numpy().astype("datetime64[s]")
-    points = np.array([point_of(point) for point in table["Samplingpoint"].to_pylist()])
+    points = np.array([point_of(point) for point in table["Samplingpoint"].to_pylist()], dtype=str)
     reasons = {
         "not valid": ~np.isin(validity, VALID),
-        "not hourly": ~hourly,
+        "not hourly": np.array([kind != "hour" for kind in table["AggType"].to_pylist()], dtype=bool),
         "no number": ~np.isfinite(values),
         "implausible": (values < NOISE_UGM3) | (values > PM25_CEILING_UGM3),
     }
@@ -164,19 +170,20 @@ def daily_means(table: pa.Table, label: str, dropped: dict[str, int]) -> dict[st
         times, first = np.unique(starts[own] - np.timedelta64(CLOCK_HOURS, "h"), return_index=True)
         dropped["a time twice"] = dropped.get("a time twice", 0) + int(own.sum()) - len(times)
         hours = values[own][first]
-        stuck = runs_of_equal(hours) >= STUCK_HOURS
-        dropped["stuck"] = dropped.get("stuck", 0) + int(stuck.sum())
-        found[str(point)] = _means(times[~stuck], hours[~stuck])
+        hangs = stuck(times, hours, measured=~np.isin(validity[own][first], BELOW_DETECTION))
+        dropped["stuck"] = dropped.get("stuck", 0) + int(hangs.sum())
+        found[str(point)] = _means(times[~hangs], hours[~hangs])
     return found
 
 
-def runs_of_equal(values: Array) -> Array:
-    """How long the run of equal values is that each value belongs to; zeros, which instruments clip to, are none."""
+def stuck(times: Array, values: Array, measured: Array) -> Array:
+    """Hours of an instrument that hangs: many equal values in a row. Clean air and what is below detection may last."""
     if not values.size:
-        return np.zeros(0, int)
-    starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+        return np.zeros(0, bool)
+    broken = (values[1:] != values[:-1]) | (np.diff(times) != np.timedelta64(1, "h"))
+    starts = np.flatnonzero(np.concatenate([[True], broken]))
     lengths = np.diff(np.append(starts, len(values)))
-    return np.where(values == 0, 0, np.repeat(lengths, lengths))
+    return (np.repeat(lengths, lengths) >= STUCK_HOURS) & measured & (values > CLEAN_UGM3)
 
 
 def _means(times: Array, values: Array) -> dict[date, float]:

@@ -1,7 +1,7 @@
 """Relief from any raster: Copernicus GLO-90, GMTED2010, .hgt tiles, in any projection; means and spreads of pixels."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +9,11 @@ import rasterio
 from rasterio.enums import Resampling
 from rasterio.transform import from_origin
 from rasterio.vrt import WarpedVRT
-from rasterio.warp import reproject
+from rasterio.warp import reproject, transform_bounds
 
 from cranpm.errors import CranpmError
 from cranpm.grid import Array, Domain, Grid
-from cranpm.sources.base import Request, Seen
+from cranpm.sources.base import DayReader, Request, Seen, Wanted
 from cranpm.sources.files import Piece, sniff
 
 LOWEST_M, HIGHEST_M = -450.0, 8900.0
@@ -26,24 +26,25 @@ class Elevation:
     """Heights, once for an archive."""
 
     name = "elevation"
-    gives = ("elevation",)
 
     def look(self, piece: Piece) -> Seen | None:
         with piece.local() as path:
             if sniff(path) not in ("tiff", "hgt"):
                 return None
             with open_raster(path, str(piece)) as raster:
-                crs = raster.crs.to_string() if raster.crs else "no projection"
-                return Seen(piece, self.name, (f"{raster.height} x {raster.width} pixels, {crs[:40]}",))
+                return Seen(piece, self.name, (f"{raster.height} x {raster.width} pixels, {raster.crs}"[:60],))
 
-    def requests(self, domain: Domain) -> list[Request]:
+    def open(self, pieces: Sequence[Piece], days: Sequence[date], domain: Domain, lenient: bool) -> DayReader:
+        raise CranpmError(expected="a provider of days", found="elevation", remedy="It is read once for an archive.")
+
+    def requests(self, wanted: Wanted) -> list[Request]:
         """Tiles of one degree; there are none over the open sea, and a tile that is not there is sea."""
-        found = []
+        domain, found = wanted.domain, []
         for lat in range(int(np.floor(domain.south)), int(np.ceil(domain.north))):
             for lon in range(int(np.floor(domain.west)), int(np.ceil(domain.east))):
                 name = f"Copernicus_DSM_COG_30_{_side(lat, 'NS')}_00_{_side(lon, 'EW', 3)}_00_DEM"
                 ask = {"url": GLO90.format(name=name), "missing": "sea"}
-                found.append(Request(self.name, f"{name}.tif", ask, gigabytes=0.004))
+                found.append(Request(self.name, f"{name}.tif", "url", ask, gigabytes=0.004))
         return found
 
 
@@ -66,19 +67,32 @@ def open_raster(path: Path, label: str) -> rasterio.DatasetReader:
 def read_elevation(pieces: Sequence[Piece], grid: Grid, land: Array) -> tuple[Array, Array]:
     """Mean height and its spread (m) in every pixel of a grid; 0 at sea. Land without any height is refused."""
     total, squares, count = (np.zeros(grid.shape) for _ in range(3))
-    target = {"crs": EARTH, "transform": from_origin(grid.west, grid.north, grid.step, grid.step)}
-    with ExitStack() as opened:
-        for piece in pieces:
-            path = opened.enter_context(piece.local())
-            raster = opened.enter_context(open_raster(path, str(piece)))
-            heights = _heights(raster)
-            for field, sums in ((heights, total), (heights**2, squares), (np.isfinite(heights) * 1.0, count)):
-                sums += _resampled(np.nan_to_num(field), raster, target, grid)
-    mean = np.divide(total, count, out=np.full(grid.shape, np.nan), where=count > 1e-6)
-    square = np.divide(squares, count, out=np.full(grid.shape, np.nan), where=count > 1e-6)
+    for piece in pieces:
+        with piece.local() as path, open_raster(path, str(piece)) as raster:
+            rows, cols = grid.slices(*_reach(raster, grid.step))
+            if rows.stop > rows.start and cols.stop > cols.start:
+                part = grid.window(rows, cols)
+                heights = _heights(raster)
+                known = np.isfinite(heights)
+                heights = np.where(known, heights, 0)
+                for field, sums in ((heights, total), (heights**2, squares), (known * 1.0, count)):
+                    sums[rows, cols] += _weighted(field, raster, part)
+    mean, square = (
+        np.divide(part, count, out=np.full(grid.shape, np.nan), where=count > 1e-6) for part in (total, squares)
+    )
     _check(mean, land, pieces)
     spread = np.sqrt(np.maximum(square - mean**2, 0))
-    return tuple(np.where(land, np.nan_to_num(part), 0).astype(np.float32) for part in (mean, spread))  # type: ignore[return-value]
+    return _on_land(mean, land), _on_land(spread, land)
+
+
+def _on_land(values: Array, land: Array) -> Array:
+    return np.where(land, np.nan_to_num(values), 0).astype(np.float32)
+
+
+def _reach(raster: rasterio.DatasetReader, margin: float) -> tuple[float, float, float, float]:
+    """N, W, S, E of a raster, and a little more."""
+    west, south, east, north = transform_bounds(raster.crs, EARTH, *raster.bounds)
+    return north + margin, west - margin, south - margin, east + margin
 
 
 def _heights(raster: rasterio.DatasetReader) -> Array:
@@ -90,28 +104,24 @@ def _heights(raster: rasterio.DatasetReader) -> Array:
     return values
 
 
-def _resampled(field: Array, raster: rasterio.DatasetReader, target: dict[str, object], grid: Grid) -> Array:
-    """Mean over the pixel where the raster is finer, else bilinear; 0 outside the raster."""
+def _weighted(field: Array, raster: rasterio.DatasetReader, grid: Grid) -> Array:
+    """Sum over the raster's pixels in each pixel of the grid, by the share that lies there: sums of several rasters add
+    up. Where the raster is coarser, the interpolated value."""
     out = np.zeros(grid.shape)
-    finer = _step(raster) < 0.9 * grid.step
+    with WarpedVRT(raster, crs=EARTH) as warped:
+        finer = abs(warped.transform.a) < 0.9 * grid.step
     reproject(
         field,
         out,
         src_crs=raster.crs,
         src_transform=raster.transform,
-        dst_crs=target["crs"],
-        dst_transform=target["transform"],
-        resampling=Resampling.average if finer else Resampling.bilinear,
+        dst_crs=EARTH,
+        dst_transform=from_origin(grid.west, grid.north, grid.step, grid.step),
+        resampling=Resampling.sum if finer else Resampling.bilinear,
         init_dest_nodata=True,
         dst_nodata=0,
     )
     return out
-
-
-def _step(raster: rasterio.DatasetReader) -> float:
-    """Width of a pixel in degrees, about."""
-    with WarpedVRT(raster, crs=EARTH) as warped:
-        return float(abs(warped.transform.a))
 
 
 def _check(mean: Array, land: Array, pieces: Sequence[Piece]) -> None:

@@ -5,19 +5,19 @@ total runs from 01 UTC to 00 UTC of the next day.
 """
 
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, timedelta
 
 import numpy as np
 
 from cranpm.channels import COARSE, Channel
 from cranpm.errors import CranpmError
 from cranpm.grid import Array, Domain
-from cranpm.sources.base import DayReader, Reading, Request, Seen
-from cranpm.sources.daily import Timeline
+from cranpm.sources.base import DayReader, Reading, Request, Seen, Wanted
+from cranpm.sources.daily import Timeline, check_range
 from cranpm.sources.fields import Gridded, lacking, seen, variables
 from cranpm.sources.files import Piece
-from cranpm.sources.grib import OPERATIONAL
 from cranpm.sources.regrid import onto
+from cranpm.sources.variable import OPERATIONAL
 
 CHANNELS = tuple(channel for channel in COARSE if channel.source == "era5")
 SURFACE = ("u10", "v10", "t2m", "sp", "tp")
@@ -31,15 +31,18 @@ SURFACE_NAMES = (
     "total_precipitation",
 )
 ALOFT_NAMES = ("u_component_of_wind", "v_component_of_wind", "temperature", "geopotential", "specific_humidity")
-GB_AN_HOUR = 4e-6
-"""Of one field of 1,000 cells, about, as compressed NetCDF."""
+GB_A_FIELD = 2.7e-6
+"""Of 1,000 cells, about, as compressed NetCDF."""
+FAR = 8
+"""Spreads by which temperature and geopotential of a level may be off the usual: a height in metres is off by more."""
+DRIEST = 1e-5
+"""kg kg-1 that the moistest place of a day has at least, even at 500 hPa in winter."""
 
 
 class Era5:
     """The reanalysis, 0.25 degrees, hourly."""
 
     name = "era5"
-    gives = tuple(channel.name for channel in CHANNELS)
 
     def look(self, piece: Piece) -> Seen | None:
         found = [
@@ -50,78 +53,107 @@ class Era5:
         ]
         return seen(piece, self.name, found) if found else None
 
-    def open(self, pieces: Sequence[Piece], domain: Domain, lenient: bool) -> DayReader:
+    def open(self, pieces: Sequence[Piece], days: Sequence[date], domain: Domain, lenient: bool) -> DayReader:
         files = Gridded(pieces)
 
         def day_of(day: date) -> Reading:
             fields: dict[str, Array] = {}
             notes: list[str] = []
+            versions: set[str] = set()
             for channel in CHANNELS:
-                timeline = self._timeline(files, channel)
+                timeline = _timeline(files, channel)
                 if timeline is None:
                     if not lenient:
                         raise lacking(channel.name, day, self.name)
                     notes.append(f"{channel.name} missing")
                     continue
-                values, note = self._day(timeline, channel, day, lenient)
+                values, times, note = _day(timeline, channel, day, lenient)
                 notes += [note] if note else []
-                fields[channel.name] = onto(values, timeline.grid(), domain.coarse, timeline.some.what)
-            versions = sorted({variable.version for variable in files.variables if variable.version})
-            return Reading(_sound(fields), tuple(notes), {"expver": versions})
+                versions |= timeline.versions(times)
+                on_grid = onto(values, timeline.grid(), domain.coarse, timeline.some.what)
+                fields[channel.name] = _plausible(channel, on_grid, timeline.some.what)
+            if OPERATIONAL in versions:
+                notes.append("weather: ECMWF's forecast in the place of ERA5")
+            return Reading(fields, tuple(notes), {"versions": sorted(versions)})
 
         return day_of
 
-    def _timeline(self, files: Gridded, channel: Channel) -> Timeline | None:
-        if channel.level_hpa is None:
-            return files.timeline(channel.name)
-        name = channel.name.removesuffix(str(channel.level_hpa))
-        found = files.timeline(name, "pressure", float(channel.level_hpa))
-        return files.timeline("gh", "pressure", float(channel.level_hpa)) if found is None and name == "z" else found
-
-    def _day(self, timeline: Timeline, channel: Channel, day: date, lenient: bool) -> tuple[Array, str]:
-        coarse = timeline.some.version == OPERATIONAL
-        step = timeline.step(day) if coarse or lenient else 1
-        times, note = timeline.present(day, step, step if channel.name == "tp" else 0, lenient)
-        if step > 1 and not coarse:
-            note = note or f"{timeline.name}: {step}-hourly"
-        mean = timeline.fields(times).mean(axis=0, dtype=np.float64)
-        return mean * (24 / step) if channel.name == "tp" else mean, note
-
-    def requests(self, days: Sequence[date], domain: Domain) -> list[Request]:
-        """A month of single levels and of pressure levels at a time; of precipitation, one more day."""
-        area = [domain.north, domain.west, domain.south, domain.east]
-        cells = (domain.coarse.rows + 1) * (domain.coarse.cols + 1) / 1000
+    def requests(self, wanted: Wanted) -> list[Request]:
+        """A month of single and of pressure levels at a time; and the midnight after the days, for their rain."""
         found = []
-        for (year, month), of_month in by_month(days).items():
-            common = {
+        for of_month in by_month(wanted.days).values():
+            hours = [f"{hour:02d}:00" for hour in range(24)]
+            found += [
+                _request(wanted, "single", of_month, hours, SURFACE_NAMES),
+                _request(wanted, "pressure", of_month, hours, ALOFT_NAMES),
+            ]
+        after = {day + timedelta(days=1) for day in wanted.days} - set(wanted.days)
+        for of_month in by_month(sorted(after)).values():
+            found.append(_request(wanted, "single", of_month, ["00:00"], SURFACE_NAMES[-1:]))
+        return found
+
+
+def _request(wanted: Wanted, kind: str, days: list[date], hours: list[str], names: Sequence[str]) -> Request:
+    domain = wanted.domain
+    levels = {"pressure_level": [str(level) for level in LEVELS]} if kind == "pressure" else {}
+    cells = (domain.coarse.rows + 1) * (domain.coarse.cols + 1) / 1000
+    fields = len(names) * (len(LEVELS) if levels else 1) * len(hours) * len(days)
+    collection = f"reanalysis-era5-{kind}-levels"
+    what = kind if len(hours) > 1 else "midnight"
+    return Request(
+        source=Era5.name,
+        name=f"era5-{what}_{wanted.box}_{days[0]}_{days[-1]}.nc",
+        kind="store",
+        ask={
+            "collection": collection,
+            "request": {
                 "product_type": ["reanalysis"],
-                "year": [f"{year}"],
-                "month": [f"{month:02d}"],
-                "day": [f"{day.day:02d}" for day in of_month],
-                "time": [f"{hour:02d}:00" for hour in range(24)],
-                "area": area,
+                "variable": list(names),
+                "year": [f"{days[0].year}"],
+                "month": [f"{days[0].month:02d}"],
+                "day": [f"{day.day:02d}" for day in days],
+                "time": hours,
+                **levels,
+                "area": [domain.north, domain.west, domain.south, domain.east],
                 "data_format": "netcdf",
                 "download_format": "unarchived",
-            }
-            hours = 24 * len(of_month)
-            for kind, names, levels in (("single", SURFACE_NAMES, None), ("pressure", ALOFT_NAMES, LEVELS)):
-                fields = len(names) * (len(levels) if levels else 1)
-                found.append(
-                    Request(
-                        source=self.name,
-                        name=f"era5-{kind}_{year}-{month:02d}_{of_month[0].day:02d}-{of_month[-1].day:02d}.nc",
-                        ask={
-                            "collection": f"reanalysis-era5-{kind}-levels",
-                            "request": common
-                            | {"variable": list(names)}
-                            | ({"pressure_level": [str(level) for level in levels]} if levels else {}),
-                        },
-                        gigabytes=GB_AN_HOUR * hours * fields * cells / 1.5,
-                        licence=f"https://cds.climate.copernicus.eu/datasets/reanalysis-era5-{kind}-levels?tab=download"
-                        "#manage-licences",
-                    )
-                )
-        return found
+            },
+        },
+        gigabytes=GB_A_FIELD * fields * cells,
+        licence=f"https://cds.climate.copernicus.eu/datasets/{collection}?tab=download#manage-licences",
+    )
+
+
+def _timeline(files: Gridded, channel: Channel) -> Timeline | None:
+    if channel.level_hpa is None:
+        return files.timeline(channel.name)
+    name = channel.name.removesuffix(str(channel.level_hpa))
+    found = files.timeline(name, "pressure", float(channel.level_hpa))
+    return files.timeline("gh", "pressure", float(channel.level_hpa)) if found is None and name == "z" else found
+
+
+def _day(timeline: Timeline, channel: Channel, day: date, lenient: bool) -> tuple[Array, list[np.datetime64], str]:
+    """The mean of a day or, of rain, its total; the times it is made of; a note."""
+    operational = timeline.some.versions[0] == OPERATIONAL
+    step = timeline.step(day) if operational or lenient else 1
+    times, note = timeline.present(day, step, lenient, ends=channel.name == "tp")
+    if step > 1 and not operational:
+        note = note or f"{timeline.name}: {step}-hourly"
+    mean = timeline.fields(times).mean(axis=0, dtype=np.float64)
+    return mean * (24 / timeline.some.sum_hours) if channel.name == "tp" else mean, times, note
+
+
+def _plausible(channel: Channel, values: Array, what: str) -> Array:
+    """What a level can be; tiny negative rain and humidity, which packing leaves, become 0."""
+    if channel.name[0] in "tz" and channel.level_hpa:
+        check_range(values, channel.mean - FAR * channel.spread, channel.mean + FAR * channel.spread, what)
+    if channel.name.startswith("q") and values.max() < DRIEST:
+        raise CranpmError(
+            expected=f"at least {DRIEST:g} kg kg-1 somewhere in {what}",
+            found=f"{values.max():g}",
+            remedy="Check its unit.",
+        )
+    return np.maximum(values, 0) if channel.name[0] == "q" or channel.name == "tp" else values
 
 
 def by_month(days: Sequence[date]) -> dict[tuple[int, int], list[date]]:
@@ -130,17 +162,3 @@ def by_month(days: Sequence[date]) -> dict[tuple[int, int], list[date]]:
     for day in sorted(days):
         found.setdefault((day.year, day.month), []).append(day)
     return found
-
-
-def _sound(fields: dict[str, Array]) -> dict[str, Array]:
-    """Rounding of packed files leaves tiny negative rain and humidity: 0. A gap inside a field is refused."""
-    for name, values in fields.items():
-        if np.isnan(values).any():
-            raise CranpmError(
-                expected=f"{name} everywhere",
-                found=f"{np.isnan(values).mean():.1%} of it missing",
-                remedy="Fetch it again, for the whole domain.",
-            )
-        if name == "tp" or name.startswith("q"):
-            fields[name] = np.maximum(values, 0)
-    return fields

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import date
+from functools import cache
+from pathlib import Path
 
 from cranpm.errors import CranpmError
 from cranpm.sources import grib, netcdf
@@ -13,13 +15,20 @@ from cranpm.sources.names import LevelKind
 from cranpm.sources.variable import Variable
 
 READERS = {"netcdf": netcdf.variables, "grib": grib.variables}
+
+
+@cache
+def unpacked(piece: Piece) -> Path:
+    """A path to read a piece from, for as long as the process lives; its passing folder goes with it."""
+    return _unpacked.enter_context(piece.local())
+
+
 _unpacked = ExitStack()
-"""Members of ZIPs that are open; they go when the process does."""
 
 
 def variables(piece: Piece) -> list[Variable]:
     """All known quantities of a file; none if it is of another format."""
-    path = _unpacked.enter_context(piece.local())
+    path = unpacked(piece)
     reader = READERS.get(sniff(path))
     return reader(path, str(piece)) if reader else []
 
@@ -27,14 +36,9 @@ def variables(piece: Piece) -> list[Variable]:
 def seen(piece: Piece, source: str, found: Sequence[Variable]) -> Seen:
     """A glance at a file of some variables."""
     holds = sorted({label(variable, level) for variable in found for level in variable.levels})
-    days = [
-        time.astype("datetime64[D]").item()
-        for variable in found
-        for time in (variable.times.min(), variable.times.max())
-    ]
-    versions = sorted({variable.version for variable in found if variable.version})
-    notes = tuple(f"expver {version}" for version in versions)
-    return Seen(piece, source, tuple(holds), min(days), max(days), notes)
+    days = [time.astype("datetime64[D]").item() for variable in found for time in variable.times]
+    versions = sorted({str(version) for variable in found for version in variable.versions} - {""})
+    return Seen(piece, source, tuple(holds), min(days), max(days), tuple(f"version {v}" for v in versions))
 
 
 def label(variable: Variable, level: float) -> str:
@@ -58,8 +62,10 @@ class Gridded:
             self._known[key] = Timeline(label(found[0], level) if found else name, found, level)
         return self._known[key] if self._known[key].moments else None
 
-    def levels(self, name: str, kind: LevelKind) -> set[float]:
-        return {level for v in self.variables if v.quantity.name == name and v.kind == kind for level in v.levels}
+    def lowest(self, name: str) -> Timeline | None:
+        """A quantity near the ground: at the surface, or on the model level with the highest number."""
+        levels = {level for v in self.variables if (v.quantity.name, v.kind) == (name, "model") for level in v.levels}
+        return self.timeline(name) or (self.timeline(name, "model", max(levels)) if levels else None)
 
 
 def lacking(channel: str, day: date, source: str) -> CranpmError:

@@ -16,7 +16,6 @@ MAGIC = {
     b"PK\x03\x04": "zip",
     b"CDF\x01": "netcdf",
     b"CDF\x02": "netcdf",
-    b"CDF\x05": "netcdf",
     b"\x89HDF": "netcdf",
     b"GRIB": "grib",
     b"PAR1": "parquet",
@@ -30,6 +29,8 @@ MOST_BYTES = 64 * 2**30
 MOST_RATIO, SMALL_BYTES = 100, 2**20
 """A ZIP that promises more is a bomb: what providers send is packed already. Small members may shrink as they like."""
 HGT = ".hgt"
+UNFINISHED = (".part", ".part-of", ".job")
+"""What a fetch leaves behind until it is done."""
 
 
 @dataclass(frozen=True, order=True)

@@ -1,4 +1,4 @@
-"""GHAP: daily PM2.5 at 1 km, one NetCDF a day, from Zenodo in monthly ZIPs; and ACAG's files, which look alike.
+"""GHAP: daily PM2.5 at 1 km, one NetCDF a day, from Zenodo in monthly ZIPs.
 
 Its grid is our fine grid: pixels are found by their coordinates. A fill value that was not declared decodes to 6553.5.
 """
@@ -14,15 +14,17 @@ import numpy as np
 from cranpm.errors import CranpmError
 from cranpm.fields import PM25_CEILING_UGM3
 from cranpm.grid import Array, Domain, Grid
-from cranpm.sources.base import DayReader, Reading, Request, Seen
+from cranpm.sources.base import DayReader, Reading, Request, Seen, Wanted
+from cranpm.sources.daily import check_range
 from cranpm.sources.era5 import by_month
 from cranpm.sources.files import Piece, sniff
-from cranpm.sources.names import BY_ALIAS, factor
+from cranpm.sources.names import BY_NAME, factor
 from cranpm.sources.netcdf import opened, place_of, unpacked
-from cranpm.sources.regrid import check_covers
+from cranpm.sources.regrid import same_points
 
 NAMED = re.compile(r"GHAP_PM2\.5_D1K_(\d{4})(\d{2})(\d{2})_V(\d+)\.nc$")
 NAMES = ("PM2.5", "PM25", "GWRPM25")
+"""GHAP's, and ACAG's."""
 RECORDS = {2017: 10801181, 2018: 10795801, 2019: 10799037, 2020: 10800555, 2021: 10799203, 2022: 10795662}
 """Of Zenodo, by year."""
 GB_A_MONTH = 3.0
@@ -32,9 +34,11 @@ class Ghap:
     """PM2.5 of a day."""
 
     name = "ghap"
-    gives = ("pm25",)
 
     def look(self, piece: Piece) -> Seen | None:
+        day = day_in(piece.name)
+        if piece.member and day:  # a month is not unpacked to look at it
+            return Seen(piece, self.name, ("PM2.5",), day, day)
         with piece.local() as path:
             if sniff(path) != "netcdf":
                 return None
@@ -44,11 +48,10 @@ class Ghap:
                     return None
                 place, _, _ = place_of(file, str(piece))
         step = place.grid(str(piece)).step
-        day = day_in(piece.name)
         notes = () if day else ("no day GHAP_PM2.5_D1K_YYYYMMDD_Vn.nc in its name: of no use for days",)
         return Seen(piece, self.name, (f"{held[0]} at {step:g} degrees",), day, day, notes)
 
-    def open(self, pieces: Sequence[Piece], domain: Domain, lenient: bool) -> DayReader:
+    def open(self, pieces: Sequence[Piece], days: Sequence[date], domain: Domain, lenient: bool) -> DayReader:
         by_day: dict[date, list[Piece]] = {}
         for piece in pieces:
             if day := day_in(piece.name):
@@ -56,37 +59,30 @@ class Ghap:
 
         def day_of(day: date) -> Reading:
             found = by_day.get(day, [])
-            if not found:
+            newest = [piece for piece in found if _version(piece.name) == max(_version(p.name) for p in found)]
+            if len(newest) != 1:
                 raise CranpmError(
-                    expected=f"a file of GHAP for {day}", found="none", remedy=f"cranpm fetch ghap --days {day} ..."
+                    expected=f"one file of GHAP for {day}",
+                    found=", ".join(map(str, newest)) or "none",
+                    remedy="Leave one out." if newest else f"cranpm fetch ghap --days {day} ...",
                 )
-            newest = max(found, key=lambda piece: _version(piece.name))
-            if sum(_version(piece.name) == _version(newest.name) for piece in found) > 1:
-                raise CranpmError(
-                    expected=f"one file of GHAP for {day}", found=", ".join(map(str, found)), remedy="Leave one out."
-                )
-            return Reading({"pm25": window(newest, domain.fine)}, (), {"version": _version(newest.name)})
+            return Reading({"pm25": window(newest[0], domain.fine)}, (), {"version": _version(newest[0].name)})
 
         return day_of
 
-    def requests(self, days: Sequence[date], domain: Domain) -> list[Request]:
+    def requests(self, wanted: Wanted) -> list[Request]:
         """Monthly ZIPs of the globe; the record says where they are and their checksums."""
         found = []
-        for year, month in by_month(days):
+        for year, month in by_month(wanted.days):
             if year not in RECORDS:
                 raise CranpmError(
                     expected=f"days of {min(RECORDS)}..{max(RECORDS)}, which GHAP has",
                     found=str(year),
                     remedy="Choose others.",
                 )
-            found.append(
-                Request(
-                    source=self.name,
-                    name=f"GHAP_PM2.5_D1K_{year}{month:02d}_V1.zip",
-                    ask={"zenodo": RECORDS[year], "pattern": rf"GHAP_PM2\.5_D1K_{year}{month:02d}_V\d+\.zip"},
-                    gigabytes=GB_A_MONTH,
-                )
-            )
+            name = f"GHAP_PM2.5_D1K_{year}{month:02d}"
+            ask = {"record": RECORDS[year], "pattern": rf"{re.escape(name)}_V(\d+)\.zip"}
+            found.append(Request(self.name, f"{name}.zip", "zenodo", ask, GB_A_MONTH))
         return found
 
 
@@ -105,7 +101,7 @@ def _version(name: str) -> int:
 
 
 def window(piece: Piece, grid: Grid) -> Array:
-    """PM2.5 (ug m-3) on the fine grid, NaN missing; only that part of the file is read."""
+    """PM2.5 (ug m-3) on the fine grid; NaN where it is missing and where the file does not reach."""
     label = str(piece)
     with piece.local() as path, opened(path, label) as file:
         name = next((name for name in NAMES if name in file.variables), None)
@@ -113,47 +109,47 @@ def window(piece: Piece, grid: Grid) -> Array:
             raise CranpmError(expected=f"PM2.5 in {label}", found=", ".join(file.variables), remedy="Fetch it again.")
         place, lat, lon = place_of(file, label)
         source = place.grid(label)
-        check_covers(source, grid, label)
-        rows, cols = source.row_col(grid.lat, grid.lon)
-        beside = max(np.abs(part - part.round()).max() for part in (rows, cols))
-        if abs(source.step - grid.step) > 1e-6 or beside > 0.05:
+        found = same_points(source, grid)
+        if found is None:
             raise CranpmError(
                 expected=f"pixels of {grid.step:g} degrees around {grid.lat[0]:g}N {grid.lon[0]:g}E in {label}",
                 found=f"pixels of {source.step:g} degrees around {source.lat[0]:g}N {source.lon[0]:g}E",
                 remedy="Use GHAP's daily 1-km files.",
             )
-        return _values(
-            file[name],
-            (lat, lon),
-            place.rows[rows.round().astype(int)],
-            place.cols[cols.round().astype(int)],
-            label,
+        (rows, inside_rows), (cols, inside_cols) = (
+            (part[inside], inside)
+            for part, size in zip(found, source.shape, strict=True)
+            for inside in [(part >= 0) & (part < size)]
         )
+        values = np.full(grid.shape, np.nan, np.float32)
+        if rows.size and cols.size:
+            pixels = _pixels(file[name], (lat, lon), place.rows[rows], place.cols[cols], label)
+            values[np.ix_(inside_rows, inside_cols)] = pixels
+        return values
 
 
-def _values(variable: "netCDF4.Variable[Any]", axes: tuple[str, str], rows: Array, cols: Array, label: str) -> Array:
+def _pixels(variable: "netCDF4.Variable[Any]", axes: tuple[str, str], rows: Array, cols: Array, label: str) -> Array:
     """The pixels of the file's own rows and columns, scaled and checked."""
-    if "PM" in variable.name and not getattr(variable, "units", ""):
-        unit = 1.0  # GHAP leaves it out
-    else:
-        unit = factor(BY_ALIAS["pm2p5"], str(variable.units), label)
+    if set(variable.dimensions) != set(axes):
+        raise CranpmError(
+            expected=f"{variable.name} by {axes[0]} and {axes[1]} in {label}",
+            found=", ".join(variable.dimensions),
+            remedy="Use GHAP's daily 1-km files.",
+        )
+    if variable.dtype.kind in "iu" and "scale_factor" not in variable.ncattrs():
+        raise CranpmError(
+            expected=f"a scale_factor of the packed {variable.name} in {label}", found="none", remedy="Fetch it again."
+        )
+    unit = str(getattr(variable, "units", "ug m-3"))  # GHAP leaves it out
+    upright = variable.dimensions == axes
+    parts = [slice(int(part.min()), int(part.max()) + 1) for part in ((rows, cols) if upright else (cols, rows))]
     try:
-        raw = variable[
-            tuple(
-                slice(int(part.min()), int(part.max()) + 1)
-                for part in ((rows, cols) if variable.dimensions == axes else (cols, rows))
-            )
-        ]
+        raw = variable[tuple(parts)]
     except (RuntimeError, OSError) as error:
         raise CranpmError(expected=f"PM2.5 whole in {label}", found=str(error), remedy="Fetch it again.") from None
-    raw = raw if variable.dimensions == axes else raw.T
-    values = unpacked(variable, raw)[(rows - rows.min())[:, None], cols - cols.min()].astype(np.float32) * np.float32(
-        unit
+    values = unpacked(variable, raw if upright else raw.T)[(rows - rows.min())[:, None], cols - cols.min()]
+    values = values.astype(np.float32) * np.float32(factor(BY_NAME["pm25"], unit, label))
+    check_range(
+        values, 0, PM25_CEILING_UGM3, f"{label}, whose fill value 65535 decodes to 6553.5 if it is not declared"
     )
-    if np.isfinite(values).any() and (np.nanmax(values) > PM25_CEILING_UGM3 or np.nanmin(values) < 0):
-        raise CranpmError(
-            expected=f"0..{PM25_CEILING_UGM3:g} ug m-3 in {label}",
-            found=f"{np.nanmin(values):g}..{np.nanmax(values):g}",
-            remedy="Its fill value (65535, which decodes to 6553.5) is probably not declared: fetch it again.",
-        )
     return values

@@ -1,8 +1,9 @@
 """GRIB 1 and 2, message by message."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,9 @@ import eccodes  # isort: skip
 
 from cranpm.errors import CranpmError
 from cranpm.grid import Array
-from cranpm.sources.names import BY_ALIAS, LevelKind
+from cranpm.sources.names import BY_ALIAS, BY_NAME, LevelKind, factor
 from cranpm.sources.place import Place
-from cranpm.sources.variable import Variable
+from cranpm.sources.variable import OPERATIONAL, Variable
 
 KINDS: dict[str, LevelKind] = {
     "surface": "surface",
@@ -23,22 +24,29 @@ KINDS: dict[str, LevelKind] = {
     "isobaricInhPa": "pressure",
     "hybrid": "model",
 }
-REANALYSIS = "ea"
-"""ERA5's class; other fields are forecasts."""
+CLASSES = {"ea": "", "od": OPERATIONAL, "mc": ""}
+"""Whose fields they are: ERA5, ECMWF's forecasts, CAMS."""
 ROUNDING_M = 1e-4
 """By which packed sums of rain may seem to fall from one hour to the next."""
-OPERATIONAL = "ifs"
-"""What we call the version of ECMWF's open data."""
+MISSING = 9.969e36
+
+
+@dataclass(frozen=True)
+class _Message:
+    """Where a field is and what it says of itself."""
+
+    offset: int
+    start: datetime
+    lead: float
+    version: str
 
 
 class _Series:
     """Messages of one quantity on one kind of level and one grid."""
 
-    def __init__(self, unit: str, place: Place, version: str):
-        self.unit, self.place, self.version = unit, place, version
-        self.offsets: dict[tuple[datetime, float], list[tuple[float, int]]] = {}
-        self.accumulates = False
-        """Whether fields count from the start of the forecast: each is then taken less the one before."""
+    def __init__(self, unit: str, place: Place):
+        self.unit, self.place = unit, place
+        self.messages: dict[tuple[datetime, float], _Message] = {}
 
 
 def variables(path: Path, label: str) -> list[Variable]:
@@ -48,36 +56,33 @@ def variables(path: Path, label: str) -> list[Variable]:
         name, kind = _get(message, "shortName"), KINDS.get(_get(message, "typeOfLevel"))
         if name not in BY_ALIAS or kind is None:
             continue
-        _check_alone(message, name, label)
-        place = _place(message, label)
-        key = (BY_ALIAS[name].name, kind)
-        version = _get(message, "expver", "") if _get(message, "class", "") == REANALYSIS else OPERATIONAL
-        series = found.setdefault(key, _Series(_get(message, "units"), place, str(version)))
-        series.accumulates |= version == OPERATIONAL and name == "tp"
-        if not (np.array_equal(series.place.lat, place.lat) and np.array_equal(series.place.lon, place.lon)):
+        _check_layout(message, name, label)
+        place, unit = _place(message, label), _get(message, "units")
+        series = found.setdefault((BY_ALIAS[name].name, kind), _Series(unit, place))
+        same = np.array_equal(series.place.lat, place.lat) and np.array_equal(series.place.lon, place.lon)
+        if not same or unit != series.unit:
             raise CranpmError(
-                expected=f"one grid in {label}", found=f"two for {name}", remedy="Split the file by grid."
+                expected=f"{name} on one grid and in one unit in {label}", found="two", remedy="Split the file."
             )
-        valid = datetime.strptime(f"{_get(message, 'validityDate')}{_get(message, 'validityTime'):04d}", "%Y%m%d%H%M")
-        level = 0.0 if kind == "surface" else float(_get(message, "level"))
-        lead = float(_get(message, "endStep", 0))
-        series.offsets.setdefault((valid, level), []).append((lead, offset))
+        key = (_time(message, "validity"), 0.0 if kind == "surface" else float(_get(message, "level")))
+        here = _Message(offset, _time(message, "data"), float(_get(message, "endStep", 0)), _version(message, label))
+        old = series.messages.get(key)
+        if old and old.lead == here.lead and old.version == here.version:
+            raise CranpmError(
+                expected=f"one {name} for each time and level in {label}",
+                found=f"two on {key[0]}",
+                remedy="Leave one of them out.",
+            )
+        if old is None or (here.version == "0005", here.lead) < (old.version == "0005", old.lead):
+            series.messages[key] = here
     return [_variable(path, label, *key, series) for key, series in found.items()]
-
-
-@contextmanager
-def _open(path: Path) -> Iterator[Any]:
-    with path.open("rb") as file:
-        yield file
 
 
 def _messages(path: Path, label: str) -> Iterator[tuple[int, int]]:
     """Offset and handle of every message; a file that ends within one is refused."""
-    size = path.stat().st_size
-    end = 0
-    with _open(path) as file:
+    size, end = path.stat().st_size, 0
+    with path.open("rb") as file:
         while True:
-            offset = file.tell()
             try:
                 message = eccodes.codes_grib_new_from_file(file)
                 if message is None:
@@ -88,7 +93,7 @@ def _messages(path: Path, label: str) -> Iterator[tuple[int, int]]:
             except eccodes.CodesInternalError as error:
                 raise CranpmError(
                     expected=f"whole GRIB messages in {label}",
-                    found=f"{error} at byte {offset} of {size}",
+                    found=f"{error} after byte {end} of {size}",
                     remedy="Fetch it again.",
                 ) from None
             eccodes.codes_release(message)
@@ -108,8 +113,30 @@ def _get(message: int, key: str, default: Any = None) -> Any:
         return default
 
 
-def _check_alone(message: int, name: str, label: str) -> None:
-    """Members of an ensemble are not one field."""
+def _time(message: int, which: str) -> datetime:
+    return datetime.strptime(f"{_get(message, f'{which}Date')}{_get(message, f'{which}Time'):04d}", "%Y%m%d%H%M")
+
+
+def _version(message: int, label: str) -> str:
+    kind = str(_get(message, "class", "unknown"))
+    if kind not in CLASSES:
+        raise CranpmError(
+            expected=f"fields of ERA5 (class ea), of ECMWF's forecast (od) or of CAMS (mc) in {label}",
+            found=f"class {kind}",
+            remedy="Fetch one of these.",
+        )
+    return CLASSES[kind] or str(_get(message, "expver", ""))
+
+
+def _check_layout(message: int, name: str, label: str) -> None:
+    """Members of an ensemble are not one field, and rows must run as they usually do."""
+    odd = [key for key in ("iScansNegatively", "jPointsAreConsecutive") if int(_get(message, key, 0))]
+    if odd or _get(message, "gridType") != "regular_ll":
+        raise CranpmError(
+            expected=f"a regular latitude-longitude grid, rows from west to east, in {label}",
+            found=", ".join(odd) or str(_get(message, "gridType")),
+            remedy="Ask the provider for such a grid, as 0.25/0.25.",
+        )
     if int(_get(message, "number", 0)) > 0:
         raise CranpmError(
             expected=f"one {name} for each time in {label}",
@@ -119,64 +146,66 @@ def _check_alone(message: int, name: str, label: str) -> None:
 
 
 def _place(message: int, label: str) -> Place:
-    kind = _get(message, "gridType")
-    if kind != "regular_ll":
-        raise CranpmError(
-            expected=f"a regular latitude-longitude grid in {label}",
-            found=str(kind),
-            remedy="Ask the provider for such a grid, as 0.25/0.25.",
-        )
     lat, lon = (eccodes.codes_get_array(message, key) for key in ("distinctLatitudes", "distinctLongitudes"))
+    if int(_get(message, "jScansPositively", 0)) != int(lat[0] < lat[-1]):
+        lat = lat[::-1]
     return Place.of(lat, lon, label)
 
 
 def _variable(path: Path, label: str, name: str, kind: LevelKind, series: _Series) -> Variable:
-    times = sorted({valid for valid, _ in series.offsets})
-    levels = tuple(sorted({level for _, level in series.offsets}))
-    leads = [min(min(found)[0] for (valid, _), found in series.offsets.items() if valid == time) for time in times]
+    times = sorted({valid for valid, _ in series.messages})
+    levels = tuple(sorted({level for _, level in series.messages}))
+    first = [next(m for (valid, _), m in series.messages.items() if valid == time) for time in times]
+    if not BY_NAME[name].ratios:
+        factor(BY_NAME[name], series.unit, label)
+    summed = name == "tp" and first[0].version == OPERATIONAL
+    steps = {(later - earlier).total_seconds() / 3600 for earlier, later in pairwise(times)}
 
     def read(indices: Array, level: int) -> Array:
-        fields = []
-        with _open(path) as file:
-            for index in indices:
-                found = series.offsets.get((times[int(index)], levels[level]))
-                if found is None:
-                    raise CranpmError(
-                        expected=f"{name} at level {levels[level]:g} on {times[int(index)]} in {label}",
-                        found="no such message",
-                        remedy="Fetch all levels for all times.",
-                    )
-                fields.append(_values(file, min(found)[1], series.place, label))
-                if series.accumulates and index > 0:
-                    before = series.offsets[times[int(index) - 1], levels[level]]
-                    fallen = fields[-1] - _values(file, min(before)[1], series.place, label)
-                    fields[-1] = np.where(fallen > -ROUNDING_M, np.maximum(fallen, 0), fallen)
-        return np.stack(fields)
+        with path.open("rb") as file:
+            return np.stack([field(file, times[int(index)], levels[level]) for index in indices])
+
+    def field(file: Any, time: datetime, level: float) -> Array:
+        message = series.messages.get((time, level))
+        if message is None:
+            raise CranpmError(
+                expected=f"{name} at level {level:g} on {time} in {label}",
+                found="no such message",
+                remedy="Fetch all levels for all times.",
+            )
+        values = _values(file, message.offset, series.place, label)
+        if not summed:
+            return values
+        before = [m for (t, lev), m in series.messages.items() if (lev, m.start) == (level, message.start) and t < time]
+        if before:  # sums count from the start of the forecast
+            values = values - _values(file, max(before, key=lambda m: m.lead).offset, series.place, label)
+        return np.where(values > -ROUNDING_M, np.maximum(values, 0), values)
 
     return Variable(
         file=label,
-        quantity=next(quantity for quantity in BY_ALIAS.values() if quantity.name == name),
+        quantity=BY_NAME[name],
         unit=series.unit,
         times=np.array(times, "datetime64[s]"),
         kind=kind,
         levels=levels,
         place=series.place,
         reader=read,
-        lead_hours=np.array(leads) if any(leads) else None,
-        version=series.version,
+        leads=np.array([message.lead if message.version == OPERATIONAL else 0.0 for message in first]),
+        versions=np.array([message.version for message in first], object),
+        sum_hours=min(steps, default=1.0) if summed else 1.0,
     )
 
 
 def _values(file: Any, offset: int, place: Place, label: str) -> Array:
-    """One field, as stored: rows in the order of `distinctLatitudes`."""
+    """One field as stored."""
     file.seek(offset)
     message = eccodes.codes_grib_new_from_file(file)
     try:
-        eccodes.codes_set(message, "missingValue", 9.969e36)
+        eccodes.codes_set(message, "missingValue", MISSING)
         values = eccodes.codes_get_values(message)
     except eccodes.CodesInternalError as error:
         raise CranpmError(expected=f"values in {label}", found=str(error), remedy="Fetch it again.") from None
     finally:
         eccodes.codes_release(message)
-    values[values == 9.969e36] = np.nan
-    return values.reshape(len(place.rows), len(place.cols))
+    values[values == MISSING] = np.nan
+    return np.asarray(values).reshape(len(place.rows), len(place.cols))

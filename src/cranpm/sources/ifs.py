@@ -1,13 +1,9 @@
 """ECMWF's open data: last night's forecast in the place of ERA5, which is five days late. GRIB 2, every three hours."""
 
-from collections.abc import Sequence
-from datetime import date
-
-from cranpm.grid import Domain
-from cranpm.sources.base import Request
+from cranpm.sources.base import Request, Wanted
 from cranpm.sources.era5 import LEVELS
 
-PLACE = "https://data.ecmwf.int/forecasts/{day:%Y%m%d}/00z/ifs/0p25/oper/{day:%Y%m%d}000000-{step}h-oper-fc"
+URL = "https://data.ecmwf.int/forecasts/{day:%Y%m%d}/00z/ifs/0p25/oper/{day:%Y%m%d}000000-{step}h-oper-fc"
 STEPS = tuple(range(0, 25, 3))
 SURFACE, ALOFT = ("10u", "10v", "2t", "sp", "tp"), ("u", "v", "t", "q", "gh")
 
@@ -17,19 +13,16 @@ class Ifs:
 
     name = "ifs"
 
-    def requests(self, days: Sequence[date], domain: Domain) -> list[Request]:
+    def requests(self, wanted: Wanted) -> list[Request]:
         """A file a day with all its steps: rain counts from the start of a forecast."""
+        fields = {"surface": SURFACE, "aloft": ALOFT, "levels": LEVELS}
         return [
             Request(
                 self.name,
                 f"ifs_{day}.grib2",
-                {
-                    "index": [PLACE.format(day=day, step=step) for step in STEPS],
-                    "surface": SURFACE,
-                    "aloft": ALOFT,
-                    "levels": LEVELS,
-                },
+                "index",
+                {"index": [URL.format(day=day, step=step) for step in STEPS], **fields},
                 0.2,
             )
-            for day in days
+            for day in wanted.days
         ]

@@ -13,7 +13,7 @@ import numpy as np
 from cranpm.errors import CranpmError
 from cranpm.grid import Array
 from cranpm.sources.classic import needed_bytes
-from cranpm.sources.names import BY_ALIAS, LevelKind
+from cranpm.sources.names import BY_ALIAS, RATIOS, LevelKind, factor
 from cranpm.sources.place import Place
 from cranpm.sources.variable import Variable
 
@@ -26,6 +26,8 @@ LEVELS: dict[str, LevelKind] = {
     "model_level": "model",
     "hybrid": "model",
 }
+SUM_HOURS = "cranpm_sum_hours"
+"""An attribute of files that we copy: over how many hours rain was summed."""
 EPOCH_IN_NAME = re.compile(r"(?:ANALYSIS|FORECAST) time from (\d{4})(\d{2})(\d{2})")
 
 
@@ -88,7 +90,7 @@ def _variable(path: Path, file: netCDF4.Dataset, name: str, label: str) -> Varia
     dimensions = list(source.dimensions)
     kind, level_name = _levels(file, dimensions)
     times, leads, time_names = _times(file, dimensions, label)
-    known = {lat, lon, *time_names, *([level_name] if level_name else []), "expver", "number", "level"}
+    known = {lat, lon, *time_names, level_name, "expver"}
     if extra := [name for name in dimensions if name not in known and len(file.dimensions[name]) > 1]:
         raise CranpmError(
             expected=f"{name} by time, level, latitude and longitude in {label}",
@@ -97,33 +99,41 @@ def _variable(path: Path, file: netCDF4.Dataset, name: str, label: str) -> Varia
         )
     levels = tuple(float(level) for level in file[level_name][:]) if level_name else (0.0,)
     block = _Block(path, label, name, time_names, level_name, (lat, lon))
-    kept, leads = _shortest(times, leads)
+    versions = _versions(file, times)
+    kept = _shortest(times, leads)
+    quantity, unit = BY_ALIAS[name], str(getattr(source, "units", "")).strip()
+    if not (quantity.ratios and unit in RATIOS):
+        factor(quantity, unit, label)
     return Variable(
         file=label,
-        quantity=BY_ALIAS[name],
-        unit=str(getattr(source, "units", "")).strip(),
+        quantity=quantity,
+        unit=unit,
         times=times[kept],
         kind=kind,
         levels=levels,
         place=place,
         reader=lambda indices, level: block.read(kept[indices], level),
-        lead_hours=None if leads is None else leads[kept],
-        version=_version(file),
+        leads=leads[kept],
+        versions=versions[kept],
+        sum_hours=float(getattr(source, SUM_HOURS, 1.0)),
     )
 
 
 def _levels(file: netCDF4.Dataset, dimensions: list[str]) -> tuple[LevelKind, str | None]:
+    """Metres above the ground are levels of the surface, of which only 0 counts."""
     for name, kind in LEVELS.items():
         if name in dimensions and name in file.variables:
-            unit = str(getattr(file[name], "units", ""))
-            if unit == "m":  # the European analysis: metres above the ground
-                return "surface", None
+            unit, long_name = (str(getattr(file[name], key, "")) for key in ("units", "long_name"))
+            if unit == "m":
+                return "surface", name
+            if "model_level" in long_name:
+                return "model", name
             return ("pressure" if unit in ("hPa", "millibars", "mbar") else kind), name
     return "surface", None
 
 
-def _times(file: netCDF4.Dataset, dimensions: list[str], label: str) -> tuple[Array, Array | None, tuple[str, ...]]:
-    """Valid times, lead hours where the file has forecasts, and the dimensions that hold them."""
+def _times(file: netCDF4.Dataset, dimensions: list[str], label: str) -> tuple[Array, Array, tuple[str, ...]]:
+    """Valid times, the lead hours of each, and the dimensions that hold them."""
     names = tuple(name for name in TIMES if name in dimensions)
     if names == ("forecast_period", "forecast_reference_time"):
         order = tuple(name for name in dimensions if name in names)
@@ -140,7 +150,10 @@ def _times(file: netCDF4.Dataset, dimensions: list[str], label: str) -> tuple[Ar
             found=", ".join(names) or "none",
             remedy="Fetch it as the provider makes it.",
         )
-    return _decode(file[names[0]], label), None, names
+    clock = file[names[0]]
+    times = _decode(clock, label)
+    forecast = str(getattr(clock, "long_name", "")).startswith("FORECAST")
+    return times, np.asarray(clock[:], float) if forecast else np.zeros(len(times)), names
 
 
 def _decode(variable: "netCDF4.Variable[Any]", label: str) -> Array:
@@ -150,28 +163,37 @@ def _decode(variable: "netCDF4.Variable[Any]", label: str) -> Array:
     if unit == "hours" and found:
         start = np.datetime64("-".join(found.groups()), "s")
         return start + np.round(values * 3600).astype("timedelta64[s]")
+    calendar = str(getattr(variable, "calendar", "standard")).lower()
+    if calendar not in ("standard", "gregorian", "proleptic_gregorian"):
+        raise CranpmError(
+            expected=f"days of our calendar in {label}", found=calendar, remedy="Fetch it as the provider makes it."
+        )
+    return decode_times(values, unit, label)
+
+
+def decode_times(values: Array, unit: str, label: str) -> Array:
+    """datetime64[s] from numbers and a unit as `hours since 1900-01-01`."""
     length, _, since = unit.partition(" since ")
     seconds = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400}.get(length)
-    calendar = str(getattr(variable, "calendar", "standard")).lower()
-    if seconds is None or not since or calendar not in ("standard", "gregorian", "proleptic_gregorian"):
+    if seconds is None or not since:
         raise CranpmError(
             expected=f"time as seconds, minutes, hours or days since a date in {label}",
-            found=f"{unit!r}, calendar {calendar}",
+            found=repr(unit),
             remedy="Fetch it as the provider makes it.",
         )
+    values = np.asarray(values, np.float64)
     if not np.isfinite(values).all():
         raise CranpmError(expected=f"every time in {label}", found="some that are missing", remedy="Fetch it again.")
     start = np.datetime64(since.strip().removesuffix("Z").removesuffix(".0").replace(" ", "T"), "s")
     return start + np.round(values * seconds).astype("timedelta64[s]")
 
 
-def _shortest(times: Array, leads: Array | None) -> tuple[Array, Array | None]:
-    """Indices of distinct times in order; of several forecasts for a time, that of the shortest lead."""
-    order = np.lexsort((leads if leads is not None else np.zeros(len(times)), times))
-    first = np.unique(times[order], return_index=True)[1]
-    if leads is None and len(first) != len(times):
-        return np.arange(len(times)), leads  # the file says a time twice: refused where days are made of it
-    return order[first], leads
+def _shortest(times: Array, leads: Array) -> Array:
+    """Indices of times in order; of several forecasts for a time, that of the shortest lead."""
+    order = np.lexsort((leads, times))
+    if not leads.any():
+        return order  # a time that is said twice stays twice, and is compared where a day is made of it
+    return order[np.unique(times[order], return_index=True)[1]]
 
 
 class _Block:
@@ -220,17 +242,20 @@ class _Block:
                     expected=f"{self.name} whole in {self.label}", found=str(error), remedy="Fetch it again."
                 ) from None
             values = unpacked(source, raw)
+            versions = np.asarray(file["expver"][:]) if "expver" in kept else None
         left = [name for name in dimensions if name in kept]
         values = values.transpose([left.index(str(name)) for name in kept])
         values = values[tuple(part - spans[name].start for name, part in zip(self.time_names, picked, strict=True))]
-        if "expver" in kept:
-            values = _final_first(values)
+        if versions is not None:
+            values = _final_first(values, versions)
         return values if self.level_name else values[:, None]
 
 
-def _final_first(values: Array) -> Array:
-    merged = values[:, 0]
-    for index in range(1, values.shape[1]):
+def _final_first(values: Array, versions: Array) -> Array:
+    """Of several expver (the second axis), the lowest where it has a value."""
+    order = np.argsort(versions)
+    merged = values[:, order[0]]
+    for index in order[1:]:
         merged = np.where(np.isnan(merged), values[:, index], merged)
     return merged
 
@@ -251,7 +276,11 @@ def unpacked(source: "netCDF4.Variable[Any]", raw: Array) -> Array:
     return values
 
 
-def _version(file: netCDF4.Dataset) -> str:
+def _versions(file: netCDF4.Dataset, times: Array) -> Array:
+    """expver of each time; where it is a dimension, fields are merged and the time is called by both."""
     if "expver" not in file.variables:
-        return ""
-    return "+".join(sorted({str(value).zfill(4) for value in np.ravel(file["expver"][:])}))
+        return np.full(len(times), "", object)
+    found = [str(value).zfill(4) for value in np.ravel(file["expver"][:])]
+    if file["expver"].dimensions != ("expver",) and len(found) == len(times):
+        return np.array(found, object)
+    return np.full(len(times), "+".join(sorted(set(found))), object)

@@ -11,22 +11,19 @@ import numpy as np
 from cranpm.errors import CranpmError
 from cranpm.fields import PM25_CEILING_UGM3
 from cranpm.grid import Domain
-from cranpm.sources.base import DayReader, Reading, Request, Seen
+from cranpm.sources.base import DayReader, Reading, Request, Seen, Wanted
 from cranpm.sources.eea import LEAST_HOURS, NOISE_UGM3, header
 from cranpm.sources.files import Piece, sniff
 
 COLUMNS = ("location_id", "sensors_id", "location", "datetime", "lat", "lon", "parameter", "units", "value")
 UNITS = ("µg/m³", "ug/m3", "µg/m3")
-PLACE = (
-    "https://openaq-data-archive.s3.amazonaws.com/records/csv.gz/locationid={id}/year={day:%Y}/month={day:%m}/{name}"
-)
+URL = "https://openaq-data-archive.s3.amazonaws.com/records/csv.gz/locationid={id}/year={day:%Y}/month={day:%m}/{name}"
 
 
 class OpenAq:
     """Daily means at stations elsewhere."""
 
     name = "openaq"
-    gives = ("stations",)
 
     def look(self, piece: Piece) -> Seen | None:
         with piece.local() as path:
@@ -37,16 +34,17 @@ class OpenAq:
         names = tuple(sorted({place for place, _, _ in rows}))
         return Seen(piece, self.name, names, min(days, default=None), max(days, default=None))
 
-    def open(self, pieces: Sequence[Piece], domain: Domain, lenient: bool) -> DayReader:
-        hours: dict[tuple[str, date], dict[datetime, float]] = {}
+    def open(self, pieces: Sequence[Piece], days: Sequence[date], domain: Domain, lenient: bool) -> DayReader:
+        """Means of hours first: some places report every minute, some have several sensors."""
+        hours: dict[tuple[str, date], dict[datetime, list[float]]] = {}
         for piece in pieces:
             with piece.local() as path:
                 for place, time, value in _rows(path, str(piece)):
-                    hours.setdefault((place, time.date()), {})[time] = value
+                    hours.setdefault((place, time.date()), {}).setdefault(time, []).append(value)
 
         def day_of(day: date) -> Reading:
             means = {
-                place: float(np.mean(list(of_day.values())))
+                place: float(np.mean([np.mean(values) for values in of_day.values()]))
                 for (place, when), of_day in hours.items()
                 if when == day and len(of_day) >= LEAST_HOURS
             }
@@ -55,14 +53,16 @@ class OpenAq:
 
         return day_of
 
-    def requests(self, days: Sequence[date], locations: Sequence[int]) -> list[Request]:
+    def requests(self, wanted: Wanted) -> list[Request]:
         """A file a location and day."""
+        if not wanted.locations:
+            raise CranpmError(expected="locations of OpenAQ", found="none", remedy="Add --location 2178, repeated.")
         found = []
-        for location in locations:
-            for day in days:
+        for location in wanted.locations:
+            for day in wanted.days:
                 name = f"location-{location}-{day:%Y%m%d}.csv.gz"
-                ask = {"url": PLACE.format(id=location, day=day, name=name), "missing": "no measurements"}
-                found.append(Request(self.name, name, ask, gigabytes=1e-5))
+                ask = {"url": URL.format(id=location, day=day, name=name), "missing": "no measurements"}
+                found.append(Request(self.name, name, "url", ask, gigabytes=1e-5))
         return found
 
 
@@ -87,5 +87,5 @@ def _rows(path: Path, label: str) -> Iterator[tuple[str, datetime, float]]:
             value = float(row["value"])
             if NOISE_UGM3 <= value <= PM25_CEILING_UGM3:
                 utc = time.astimezone(UTC).replace(tzinfo=None)
-                # Stamps are the ends of hours.
-                yield f"openaq-{row['location_id']}", utc - timedelta(hours=1), value
+                hour = (utc - timedelta(seconds=1)).replace(minute=0, second=0)  # stamps are ends
+                yield f"openaq-{row['location_id']}", hour, value

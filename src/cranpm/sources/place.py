@@ -1,6 +1,7 @@
 """Where the values of a provider's file lie: regular latitudes and longitudes, turned north up and west to east."""
 
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 
@@ -63,7 +64,7 @@ class Place:
         return Grid(north, west, step, len(self.lat), len(self.lon))
 
 
-def _refuse(what: str, expected: str, found: str) -> None:
+def _refuse(what: str, expected: str, found: str) -> NoReturn:
     raise CranpmError(
         expected=f"{expected} in {what}",
         found=found,

@@ -6,31 +6,36 @@ from cranpm.errors import CranpmError
 from cranpm.grid import Array, Grid, refine
 
 SLACK = 1e-6
-"""Degrees by which borders may miss each other."""
+"""Degrees by which steps may differ and be the same."""
+BESIDE = 0.01
+"""Share of a pixel by which centres may miss each other and be the same."""
 
 
 def onto(values: Array, source: Grid, target: Grid, what: str) -> Array:
-    """The field on `target`: area means where the source is finer, bilinear where it is as coarse or coarser."""
+    """The field on `target`: area means where the source is finer, bilinear where it is as coarse or coarser.
+
+    A gap in the part of the source that is needed is refused: interpolation would close it unseen.
+    """
     check_covers(source, target, what)
+    _check_gaps(values, source, target, what)
     if source.step < target.step - SLACK:
         return average(values, source, target)
-    same = abs(source.step - target.step) < SLACK
+    found = same_points(source, target)
+    return refine(values, source, target) if found is None else values[np.ix_(*found)]
+
+
+def same_points(source: Grid, target: Grid) -> tuple[Array, Array] | None:
+    """Rows and columns of the source whose centres are those of the target; None where they lie beside them."""
     rows, cols = source.row_col(target.lat, target.lon)
-    if same and np.abs(rows - rows.round()).max() < 1e-3 and np.abs(cols - cols.round()).max() < 1e-3:
-        return values[np.ix_(rows.round().astype(int), cols.round().astype(int))]  # the same points
-    return refine(values, source, target)
+    off = max(np.abs(part - part.round()).max() for part in (rows, cols))
+    if abs(source.step - target.step) > SLACK or off > BESIDE:
+        return None
+    return rows.round().astype(int), cols.round().astype(int)
 
 
 def check_covers(source: Grid, target: Grid, what: str) -> None:
     """Every centre of the target lies on the source; half a cell beyond its outermost centres is still its own."""
-    reach = SLACK + 0.001 * source.step
-    inside = (
-        target.lat[0] <= source.north + reach
-        and target.lat[-1] >= source.south - reach
-        and target.lon[0] >= source.west - reach
-        and target.lon[-1] <= source.east + reach
-    )
-    if not inside:
+    if not source.holds_centres(target):
         raise CranpmError(
             expected=f"{what} to cover N {target.north:g}, W {target.west:g}, S {target.south:g}, E {target.east:g}",
             found=f"N {source.north:g}, W {source.west:g}, S {source.south:g}, E {source.east:g}",
@@ -38,15 +43,23 @@ def check_covers(source: Grid, target: Grid, what: str) -> None:
         )
 
 
+def _check_gaps(values: Array, source: Grid, target: Grid, what: str) -> None:
+    margin = source.step
+    rows, cols = source.slices(target.north + margin, target.west - margin, target.south - margin, target.east + margin)
+    missing = np.isnan(values[rows, cols]).mean()
+    if missing:
+        raise CranpmError(
+            expected=f"{what} everywhere",
+            found=f"{missing:.2%} of it missing",
+            remedy="Fetch it again, for the whole domain.",
+        )
+
+
 def average(values: Array, source: Grid, target: Grid) -> Array:
-    """Area-weighted mean of the valid source cells under each target cell; NaN where there are none."""
+    """Area-weighted mean of the source cells under each target cell."""
     rows = _overlaps(np.sin(np.radians(_edges(source)[0])), np.sin(np.radians(_edges(target)[0])))
     cols = _overlaps(-_edges(source)[1], -_edges(target)[1])
-    valid = np.isfinite(values)
-    total = rows @ np.where(valid, values, 0) @ cols.T
-    weight = rows @ valid.astype(np.float64) @ cols.T
-    whole = rows.sum(axis=1)[:, None] * cols.sum(axis=1)
-    return np.divide(total, weight, out=np.full(target.shape, np.nan), where=weight > 1e-9 * whole)
+    return (rows @ values @ cols.T) / (rows.sum(axis=1)[:, None] * cols.sum(axis=1))
 
 
 def _edges(grid: Grid) -> tuple[Array, Array]:

@@ -11,6 +11,8 @@ from cranpm.sources.place import Place
 
 Reader = Callable[[Array, int], Array]
 """(indices of times, index of a level) -> (time, row, column) as stored, NaN missing."""
+PRELIMINARY, OPERATIONAL = "0005", "ifs"
+"""ERA5's expver of the last months; what we call ECMWF's open forecasts. Final data have 0001."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,13 +26,15 @@ class Variable:
     """datetime64[s], one each; UTC."""
     kind: LevelKind
     levels: tuple[float, ...]
-    """hPa, or numbers of model levels; (0,) at the surface."""
+    """hPa, or numbers of model levels; 0 at the surface."""
     place: Place
     reader: Reader = field(repr=False)
-    lead_hours: Array | None = None
-    """Of forecasts: hours since their start."""
-    version: str = ""
-    """ERA5's expver: 0001 is final, 0005 preliminary."""
+    leads: Array
+    """Hours since the start of the forecast, of each time; 0 for analyses."""
+    versions: Array
+    """Of each time: ERA5's expver, or `OPERATIONAL`, or nothing."""
+    sum_hours: float = 1.0
+    """Of what is summed (rain): over how many hours."""
 
     @property
     def what(self) -> str:
@@ -39,3 +43,7 @@ class Variable:
     def read(self, times: Array, level: int = 0) -> Array:
         """(time, row, column) float32."""
         return self.place.turn(np.asarray(self.reader(times, level), np.float32))
+
+    def rank(self, time: int) -> tuple[bool, float]:
+        """Which of two values of the same time counts: final before preliminary data, then the shorter lead."""
+        return bool(self.versions[time] == PRELIMINARY), float(self.leads[time])

@@ -44,8 +44,10 @@ def new_layout(
     return file
 
 
-def put(file: netCDF4.Dataset, name: str, unit: str, values: Array, dimensions: tuple[str, ...]) -> None:
+def put(
+    file: netCDF4.Dataset, name: str, unit: str, values: Array, dimensions: tuple[str, ...], **attributes: float
+) -> None:
     """A compressed variable."""
     variable = file.createVariable(name, "f4", dimensions, zlib=True, complevel=1, shuffle=True, fill_value=np.nan)
-    variable.units = unit
+    variable.setncatts({"units": unit, **attributes})
     variable[:] = values
