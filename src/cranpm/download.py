@@ -81,24 +81,24 @@ def part_of(url: str, start: int, length: int, wait: float) -> bytes:
 
 def download(url: str, target: Path, wait: float, *, md5: str | None = None, size: int | None = None) -> None:
     """Fetch a file, going on from what an earlier try left of it; it appears under its name when it is whole."""
-    part = target.with_name(target.name + PART)
+    part, note = (target.with_name(target.name + suffix) for suffix in (PART, PART_OF))
 
     def work() -> None:
-        there = _transfer(url, part)
+        there = _transfer(url, part, note)
         if size is not None and there != size:
             raise requests.ConnectionError(f"{there} bytes of {size}")
         if md5 is not None and (found := _md5(part)) != md5:
             part.unlink()
+            note.unlink()
             raise requests.ConnectionError(f"checksum {found} instead of {md5}")
 
     patiently(url, work, wait)
     os.replace(part, target)
-    target.with_name(target.name + PART_OF).unlink(missing_ok=True)
+    note.unlink(missing_ok=True)
 
 
-def _transfer(url: str, part: Path) -> int:
+def _transfer(url: str, part: Path, note: Path) -> int:
     """Append what is missing; bytes that are there in the end. A part of another or an older file is dropped."""
-    note = part.with_suffix(PART_OF)
     known = json.loads(note.read_text()) if note.is_file() else {}
     if known.get("url") != url or not known.get("tag"):
         part.unlink(missing_ok=True)

@@ -139,7 +139,7 @@ def _from_store(request: Request, target: Path, services: Services) -> list[Path
         place, size = results.location, results.content_length
     except Exception as error:  # the client's libraries raise of all kinds; a key must never be shown
         status = status_of(error)
-        if isinstance(error, ProcessingFailedError) or status == 404:
+        if isinstance(error, ProcessingFailedError) or status in (400, 404):  # it failed, or is forgotten
             note.unlink(missing_ok=True)
         licence = f"Accept the licence at {request.licence}"
         raise CranpmError(

@@ -56,10 +56,10 @@ def _check_gaps(values: Array, source: Grid, target: Grid, what: str) -> None:
 
 
 def average(values: Array, source: Grid, target: Grid) -> Array:
-    """Area-weighted mean of the source cells under each target cell."""
+    """Area-weighted mean of the source cells under each target cell; what is missing elsewhere weighs nothing."""
     rows = _overlaps(np.sin(np.radians(_edges(source)[0])), np.sin(np.radians(_edges(target)[0])))
     cols = _overlaps(-_edges(source)[1], -_edges(target)[1])
-    return (rows @ values @ cols.T) / (rows.sum(axis=1)[:, None] * cols.sum(axis=1))
+    return (rows @ np.nan_to_num(values) @ cols.T) / (rows.sum(axis=1)[:, None] * cols.sum(axis=1))
 
 
 def _edges(grid: Grid) -> tuple[Array, Array]:
