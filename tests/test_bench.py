@@ -62,7 +62,7 @@ def test_the_networks_speed_is_measured_by_part(monkeypatch):
 
 
 def test_training_is_measured_beside_its_parts(monkeypatch):
-    facts = bench_training(load_settings(SHIPPED / "tiny.toml"), BOX, steps=40)
+    facts = bench_training(load_settings(SHIPPED / "tiny.toml"), BOX, steps=8)
     assert facts["together / step alone (goal 0.9)"] == pytest.approx(
         facts["both together, tiles/s"] / facts["step alone, tiles/s"]
     )

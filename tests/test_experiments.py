@@ -16,7 +16,8 @@ from cranpm.channels import INDEX
 from cranpm.days import DayRange
 from cranpm.errors import CranpmError
 from cranpm.experiments.intervene import CAMS, INTERVENTIONS, WINDS, Intervened
-from cranpm.experiments.run import FACTUAL, load_result, make_worlds, world_place
+from cranpm.experiments.report import report, spread
+from cranpm.experiments.run import FACTUAL, do, load_result, make_worlds, world_place
 from cranpm.experiments.spec import PLANS, Experiment, Row, differences, jobs, load_experiment
 from cranpm.inputs import Inputs
 from cranpm.scale import typical_scales
@@ -29,7 +30,7 @@ recipe = "tiny.toml"
 reference = "whole"
 budget = "whole"
 set = ["optimiser.epochs=1", "scores.days=2"]
-seeds = [0, 1]
+seeds = [0]
 score_days = 4
 score_tiles = 1
 interventions = ["wind zero"]
@@ -42,13 +43,6 @@ name = "whole"
 name = "no wind"
 set = ["network.wind_scan=false", "network.wind_bias=false"]
 """
-
-
-@pytest.fixture
-def plan(tmp_path):
-    path = tmp_path / "two.toml"
-    path.write_text(TINY)
-    return path
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in PLANS.glob("*.toml")))
@@ -70,8 +64,40 @@ def test_rows_differ_from_the_reference_by_what_they_name(name, month):
         assert job.settings.samples.seed == job.seed
 
 
-def test_an_experiment_goes_on_after_a_kill_and_gives_the_same_table(plan, month, tmp_path, monkeypatch, capsys):
-    line = ["experiment", str(plan), "--archive", month.location, "--out"]
+@pytest.fixture(scope="module")
+def straight(month, tmp_path_factory):
+    """The experiment, its runs and their folder."""
+    folder = tmp_path_factory.mktemp("straight")
+    (folder / "two.toml").write_text(TINY)
+    experiment = load_experiment(str(folder / "two.toml"))
+    found = jobs(experiment, month)
+    for job in found:
+        do(job, experiment, month, folder)
+    report(experiment, found, folder, "two")
+    return folder, found
+
+
+def test_the_table_holds_what_the_runs_found(straight):
+    folder, found = straight
+    text = (folder / "two" / "table.md").read_text()
+    runs = pq.read_table(folder / "two" / "runs.parquet").to_pylist()
+    assert [(run["row"], run["seed"]) for run in runs if run["condition"] == FACTUAL] == [("whole", 0), ("no wind", 0)]
+    assert len(runs) == 4
+    assert all(json.loads(run["settings"])["optimiser"]["epochs"] == 1 for run in runs)
+    for job in found:
+        assert f"| {job.row} | {load_result(job, folder)[0][FACTUAL].rmse(1):.2f} |" in text
+    assert "wind zero" in text
+    assert runs[0]["archive_snapshot"] in text
+
+
+def test_means_and_spreads_over_seeds():
+    assert spread([1.0, 2.0, 3.0]) == "2.00 ± 1.00"
+    assert spread([1.5]) == "1.50"
+
+
+@pytest.mark.long
+def test_an_experiment_goes_on_after_a_kill_and_gives_the_same_table(straight, month, tmp_path, monkeypatch, capsys):
+    line = ["experiment", str(straight[0] / "two.toml"), "--archive", month.location, "--out"]
     started = subprocess.Popen(
         [sys.executable, "-m", "cranpm", *line, str(tmp_path / "killed"), "-q"], start_new_session=True
     )
@@ -81,23 +107,16 @@ def test_an_experiment_goes_on_after_a_kill_and_gives_the_same_table(plan, month
     subprocess.run(["pkill", "-9", "-s", str(started.pid)], check=True)
     started.wait()
     assert run_cli(monkeypatch, *line, str(tmp_path / "killed"), "-q") == 0
-    assert run_cli(monkeypatch, *line, str(tmp_path / "straight"), "-q") == 0
-    tables = [(tmp_path / name / "two" / "table.md").read_text() for name in ("killed", "straight")]
+    tables = [(folder / "two" / "table.md").read_text() for folder in (tmp_path / "killed", straight[0])]
     assert tables[0] == tables[1]
-    runs = pq.read_table(tmp_path / "straight" / "two" / "runs.parquet").to_pylist()
-    factual = [(run["row"], run["seed"]) for run in runs if run["condition"] == FACTUAL]
-    assert factual == [("whole", 0), ("whole", 1), ("no wind", 0), ("no wind", 1)]
-    assert len(runs) == 8
-    assert all(json.loads(run["settings"])["optimiser"]["epochs"] == 1 for run in runs)
-    experiment = load_experiment(str(plan))
-    results = [load_result(job, tmp_path / "straight")[0] for job in jobs(experiment, month)]
-    values = [part[FACTUAL].rmse(1) for part in results[:2]]
-    assert f"{np.mean(values):.2f} ± {np.std(values, ddof=1):.2f}" in tables[0]
-    assert "wind zero" in tables[0]
-    capsys.readouterr()
-    assert run_cli(monkeypatch, *line, str(tmp_path / "straight"), "--print-jobs") == 0
+
+
+def test_jobs_are_printed_for_other_machines(straight, month, tmp_path, monkeypatch, capsys):
+    line = ["experiment", str(straight[0] / "two.toml"), "--archive", month.location, "--out", str(tmp_path)]
+    assert run_cli(monkeypatch, *line, "--print-jobs") == 0
     printed = [shlex.split(command) for command in capsys.readouterr().out.splitlines()]
-    assert [command[-1] for command in printed] == ["whole/0", "whole/1", "no wind/0", "no wind/1"]
+    assert [command[-1] for command in printed] == ["whole/0", "no wind/0"]
+    assert run_cli(monkeypatch, *line, "--only", "nobody/0") == 1
 
 
 def test_refusals(tmp_path):

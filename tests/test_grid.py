@@ -131,7 +131,7 @@ def test_refining_shares_the_weight_of_missing_neighbours():
 
 
 def test_refining_beyond_the_source_is_refused():
-    with pytest.raises(CranpmError, match="a target inside"):
+    with pytest.raises(CranpmError, match="a target with its centres inside"):
         refine(np.zeros(ALPS.coarse.shape), ALPS.coarse, ALPS.fine.widen(0.5))
 
 

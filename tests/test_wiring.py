@@ -138,7 +138,7 @@ def test_the_distance_bias_falls_with_distance(wind):
     if wind:
         expected = expected + layer.beta[:, None, None] * naive_gamma(case).view(2, 1, 8, 96)
     with torch.no_grad():
-        assert (layer._bias(sight, torch.float32) - expected).abs().max() < 2e-4
+        assert (layer.bias(sight, torch.float32) - expected).abs().max() < 2e-4
     there = random_network(with_switches(distance_bias=True, fusion="coarse-queries-fine"))
     *_, sight = seen(there.bridge.cross, lambda: there(*case.day, *case.tiles))
     assert (sight.distance - naive_distance(case).transpose(1, 2)).abs().max() < 1e-4

@@ -74,7 +74,7 @@ def rows_table(experiment: Experiment, results: Results) -> Table:
         cells = [row.name]
         for lead in leads:
             change = _change(own, reference, lead) if row.name != experiment.reference else None
-            cells += [_spread([scores.rmse(lead) for scores in own]), percent(change)]
+            cells += [spread([scores.rmse(lead) for scores in own]), percent(change)]
         rows.append(tuple(cells))
     for name in METHODS[1:]:
         rows.append((name, *(part for lead in leads for part in (f"{reference[0].rmse(lead, name):.2f}", ""))))
@@ -121,7 +121,8 @@ def worlds_table(experiment: Experiment, results: Results) -> Table:
     return Table("worlds", title, ("", "factual", *experiment.worlds), rows, notes)
 
 
-def _spread(values: list[float]) -> str:
+def spread(values: list[float]) -> str:
+    """Mean and standard deviation."""
     return f"{np.mean(values):.2f}" + (f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else "")
 
 
