@@ -61,8 +61,8 @@ INNER = {
     "__init__",
     "verify": "tally structure bootstrap agency stations methods day run scores table tables means write __init__",
     "experiments": "intervene spec run report attention __init__",
-    "sources": "place names variable classic netcdf files grib base regrid daily fields era5 cams ghap elevation eea "
-    "openaq write cloud ifs __init__ apart",
+    "sources": "place names variable classic write netcdf files grib base regrid daily fields era5 cams ghap elevation "
+    "eea openaq cloud ifs __init__ apart",
     "train": "settings optimise state validate record material start keep loop __init__",
 }
 """Order inside the rooms that are folders."""

@@ -126,7 +126,7 @@ def check_picture(path: Path) -> None:
 
 def data_label(archive: Archive) -> str:
     """What everybody who looks at the map must know of its data."""
-    simulated = archive.source == SIMULATION
+    simulated = SIMULATION in archive.source
     return "simulated data · not a real observation" if simulated else f"source: {archive.source}"
 
 

@@ -23,6 +23,7 @@ from cranpm.simulate.geography import region_of
 from cranpm.sources import apart
 from cranpm.sources.base import Reading, Seen
 from cranpm.sources.files import UNFINISHED, Piece, sha256
+from cranpm.sources.write import MADE_UP
 from cranpm.store import SIMULATION, Archive, ArchiveWriter
 
 LOOK_AT_ONCE = 200
@@ -30,7 +31,8 @@ BATCH_DAYS = 4
 """Days that are in memory at a time."""
 GRIDDED = ("era5", "cams", "ghap")
 STATIONS = ("eea", "openaq")
-PRODUCER = {"source": "providers: ERA5, CAMS, GHAP, EEA"}
+PROVIDERS, AS_FILES = "providers: ERA5, CAMS, GHAP, EEA", f"{SIMULATION}, written as providers' files"
+"""What fills an archive; the second are files that we made ourselves."""
 REACH = {"era5": (0, 1), "eea": (1, 1), "openaq": (1, 1)}
 """Days before and after that a day may need: rain ends at midnight of the next, stations have clocks of their own."""
 LEAST_LAND = 0.5
@@ -155,6 +157,7 @@ def ingest(
 
 def _archive(location: str, domain: Domain | None, found: Scan) -> Archive:
     """The archive to add to, laid out first if there is none."""
+    source = AS_FILES if any(MADE_UP in one.notes for one in found.seen) else PROVIDERS
     if not repository.exists(location):
         if domain is None:
             raise CranpmError(
@@ -163,11 +166,14 @@ def _archive(location: str, domain: Domain | None, found: Scan) -> Archive:
                 remedy="Add --domain europe, or N,W,S,E.",
             )
         land = region_of(domain.fine).land(domain.fine)
-        create_archive(location, domain, _statics(found, domain, land), _stations(found, domain), PRODUCER)
+        statics, stations = _statics(found, domain, land), _stations(found, domain)
+        create_archive(location, domain, statics, stations, {"source": source})
     archive = Archive(location)
-    if archive.source == SIMULATION:
+    if archive.source != source:
         raise CranpmError(
-            expected="an archive of providers' data", found="a simulated world", remedy="Choose another place."
+            expected=f"an archive of {source}",
+            found=f"one of {archive.source}",
+            remedy="Choose another place: what is real and what is simulated are never mixed.",
         )
     if domain is not None and archive.domain != domain:
         raise CranpmError(

@@ -26,7 +26,7 @@ from cranpm.grid import Array
 from cranpm.layout import FILL, PM25_STEP
 from cranpm.sources.cams import GAS_CONSTANT, VAPOUR
 from cranpm.sources.eea import CLOCK_HOURS, PM25
-from cranpm.sources.write import SPACE, new_layout, put
+from cranpm.sources.write import MADE_UP, SPACE, new_layout, put
 from cranpm.store import Archive
 
 UNITS = {"u": "m s**-1", "v": "m s**-1", "t": "K", "z": "m**2 s**-2", "q": "kg kg**-1"}
@@ -128,6 +128,7 @@ def _write_cams(archive: Archive, days: Sequence[date], folder: Path) -> None:
 def _write_ghap(archive: Archive, day: date, folder: Path) -> None:
     grid = archive.domain.fine
     with netCDF4.Dataset(folder / f"GHAP_PM2.5_D1K_{day:%Y%m%d}_V1.nc", "w") as file:
+        file.institution = MADE_UP
         for name, values in (("lat", grid.lat), ("lon", grid.lon)):
             file.createDimension(name, len(values))
             file.createVariable(name, "f8", (name,))[:] = values

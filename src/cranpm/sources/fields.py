@@ -13,6 +13,7 @@ from cranpm.sources.daily import Timeline
 from cranpm.sources.files import Piece, sniff
 from cranpm.sources.names import LevelKind
 from cranpm.sources.variable import Variable
+from cranpm.sources.write import MADE_UP
 
 READERS = {"netcdf": netcdf.variables, "grib": grib.variables}
 
@@ -38,7 +39,8 @@ def seen(piece: Piece, source: str, found: Sequence[Variable]) -> Seen:
     holds = sorted({label(variable, level) for variable in found for level in variable.levels})
     days = [time.astype("datetime64[D]").item() for variable in found for time in variable.times]
     versions = sorted({str(version) for variable in found for version in variable.versions} - {""})
-    return Seen(piece, source, tuple(holds), min(days), max(days), tuple(f"version {v}" for v in versions))
+    made_up = [MADE_UP] if any(variable.institution == MADE_UP for variable in found) else []
+    return Seen(piece, source, tuple(holds), min(days), max(days), (*(f"version {v}" for v in versions), *made_up))
 
 
 def label(variable: Variable, level: float) -> str:

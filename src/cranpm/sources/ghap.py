@@ -21,6 +21,7 @@ from cranpm.sources.files import Piece, sniff
 from cranpm.sources.names import BY_NAME, factor
 from cranpm.sources.netcdf import opened, place_of, unpacked
 from cranpm.sources.regrid import same_points
+from cranpm.sources.write import MADE_UP
 
 NAMED = re.compile(r"GHAP_PM2\.5_D1K_(\d{4})(\d{2})(\d{2})_V(\d+)\.nc$")
 NAMES = ("PM2.5", "PM25", "GWRPM25")
@@ -47,8 +48,10 @@ class Ghap:
                 if not held:
                     return None
                 place, _, _ = place_of(file, str(piece))
+                made_up = getattr(file, "institution", "") == MADE_UP
         step = place.grid(str(piece)).step
-        notes = () if day else ("no day GHAP_PM2.5_D1K_YYYYMMDD_Vn.nc in its name: of no use for days",)
+        nameless = () if day else ("no day GHAP_PM2.5_D1K_YYYYMMDD_Vn.nc in its name: of no use for days",)
+        notes = (*nameless, *([MADE_UP] if made_up else []))
         return Seen(piece, self.name, (f"{held[0]} at {step:g} degrees",), day, day, notes)
 
     def open(self, pieces: Sequence[Piece], days: Sequence[date], domain: Domain, lenient: bool) -> DayReader:

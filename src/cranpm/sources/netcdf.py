@@ -116,6 +116,7 @@ def _variable(path: Path, file: netCDF4.Dataset, name: str, label: str) -> Varia
         leads=leads[kept],
         versions=versions[kept],
         sum_hours=float(getattr(source, SUM_HOURS, 1.0)),
+        institution=str(getattr(file, "institution", "")),
     )
 
 

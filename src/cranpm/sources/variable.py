@@ -35,6 +35,8 @@ class Variable:
     """Of each time: ERA5's expver, or `OPERATIONAL`, or nothing."""
     sum_hours: float = 1.0
     """Of what is summed (rain): over how many hours."""
+    institution: str = ""
+    """Who made the file, where it says so."""
 
     @property
     def what(self) -> str:

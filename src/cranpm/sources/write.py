@@ -10,6 +10,8 @@ import numpy as np
 from cranpm.grid import Array
 
 SPACE = ("latitude", "longitude")
+MADE_UP = "made by cranpm from simulated days, not by a provider"
+"""What files say of themselves that no provider sent; an archive that is made of them says so too."""
 EPOCH = datetime(1970, 1, 1)
 
 
@@ -19,7 +21,7 @@ def new_layout(
     lon: Array,
     times: Sequence[datetime],
     levels: tuple[str, Sequence[float], str] | None = None,
-    made_by: str = "made by cranpm from an archive, not by ECMWF",
+    made_by: str = MADE_UP,
 ) -> netCDF4.Dataset:
     """A file with its axes; `levels` are a name, values and a unit."""
     file = netCDF4.Dataset(path, "w", format="NETCDF4")
