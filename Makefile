@@ -29,7 +29,7 @@ transfer: $(READY) ## Europe's weights on simulated India and North America, as 
 	@tools/transfer.sh $(BIN)/cranpm build/transfer
 
 test: lint ## lint, types and all tests but the long ones
-	@$(BIN)/python -m pytest -m "not long" --cov --cov-report=term
+	@$(BIN)/python -m pytest -m "not long" --cov --cov-report=term --durations=15
 
 test-long: $(READY) ## the tests that take minutes
 	@$(BIN)/python -m pytest -m long

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 import zarr
 from command import run_cli
+from dask.base import compute
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -58,10 +59,22 @@ def native(archive, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def filled(native, archive, tmp_path_factory):
-    """An archive made of them, and the report."""
+    """An archive made of them, by processes apart, and the report."""
     place = str(tmp_path_factory.mktemp("filled") / "archive")
     report = ingest([native], place, archive.domain, jobs=2)
     return Archive(place), report
+
+
+@pytest.fixture
+def here(monkeypatch, filled):
+    """Files are opened in this process: quicker, where what is tested is not the process."""
+
+    def ask(job):
+        answer, arrays = apart._work(json.loads(json.dumps(job)))
+        return json.loads(json.dumps(answer)), arrays
+
+    monkeypatch.setattr(apart, "_ask", ask)
+    monkeypatch.setattr("cranpm.ingest.compute", lambda tasks, **_: compute(tasks, scheduler="synchronous"))
 
 
 @pytest.fixture
@@ -121,7 +134,7 @@ def test_a_forecast_runs_on_ingested_days(filled):
     assert made.source == "simulation, written as providers' files"
 
 
-def test_what_is_there_is_not_made_again(filled, native):
+def test_what_is_there_is_not_made_again(here, filled, native):
     made, _ = filled
     again = ingest([native], made.location)
     assert again.stored == []
@@ -129,7 +142,7 @@ def test_what_is_there_is_not_made_again(filled, native):
     assert Archive(made.location).snapshot == made.snapshot
 
 
-def test_the_commands(native, archive, tmp_path, monkeypatch, capsys):
+def test_the_commands(here, native, archive, tmp_path, monkeypatch, capsys):
     assert run_cli(monkeypatch, "validate", str(native)) == 0
     told = {
         Path(one["file"]).name: one for one in run_json(monkeypatch, capsys, "validate", str(native), "--json")["files"]
@@ -165,6 +178,7 @@ def run_json(monkeypatch, capsys, *line):
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.long
 def test_a_killed_ingest_leaves_whole_days_and_goes_on(native, archive, tmp_path, filled):
     place = tmp_path / "a"
     domain = archive.domain
@@ -188,7 +202,7 @@ def test_a_killed_ingest_leaves_whole_days_and_goes_on(native, archive, tmp_path
 # What may be missing
 
 
-def test_a_missing_provider_refuses_the_day_or_marks_it(copy, archive, tmp_path):
+def test_a_missing_provider_refuses_the_day_or_marks_it(here, copy, archive, tmp_path):
     (cams,) = copy.glob("cams*")
     cams.unlink()
     one_day = DayRange(archive.days[0], archive.days[0])
@@ -204,7 +218,7 @@ def test_a_missing_provider_refuses_the_day_or_marks_it(copy, archive, tmp_path)
     assert "cams" in report.notes[archive.days[0]][0]
 
 
-def test_stations_that_cannot_be_read_are_told(copy, archive, tmp_path):
+def test_stations_that_cannot_be_read_are_told(here, copy, archive, tmp_path):
     first, second = sorted(copy.glob("SIM*.parquet"))[:2]
     table = pq.read_table(first)
     wrong = table.set_column(table.schema.get_field_index("Unit"), "Unit", pa.array(["mg.m-3"] * len(table)))
@@ -218,7 +232,7 @@ def test_stations_that_cannot_be_read_are_told(copy, archive, tmp_path):
     assert values[second.stem] == pytest.approx(wanted[second.stem], rel=1e-6, nan_ok=True)
 
 
-def test_fewer_folders_do_not_spoil_good_days(copy, archive, tmp_path):
+def test_fewer_folders_do_not_spoil_good_days(here, copy, archive, tmp_path):
     place, one_day = str(tmp_path / "a"), DayRange(archive.days[1], archive.days[1])
     ingest([copy], place, archive.domain, one_day)
     before = Archive(place)
@@ -235,7 +249,7 @@ def test_fewer_folders_do_not_spoil_good_days(copy, archive, tmp_path):
     assert np.array_equal(after.stations_pm25(archive.days[1]), before.stations_pm25(archive.days[1]), equal_nan=True)
 
 
-def test_pm25_is_never_done_without(copy, archive, tmp_path):
+def test_pm25_is_never_done_without(here, copy, archive, tmp_path):
     (copy / GHAP.format(8)).unlink()
     report = ingest([copy], str(tmp_path / "a"), archive.domain, DayRange(*archive.days[:2]), degrade=True)
     assert date(2020, 2, 28) not in report.stored
@@ -269,7 +283,7 @@ def test_missing_hours_are_refused_or_noted(copy, archive):
     assert day_of("era5", era5(copy), archive.days[0], archive.domain).notes == ()
 
 
-def test_new_archives_need_a_domain_relief_and_stations(copy, archive, tmp_path):
+def test_new_archives_need_a_domain_relief_and_stations(here, copy, archive, tmp_path):
     with pytest.raises(CranpmError, match="a domain for the new archive"):
         ingest([copy], str(tmp_path / "a"))
     (copy / "elevation.tif").rename(tmp_path / "elevation.tif")
@@ -283,7 +297,7 @@ def test_new_archives_need_a_domain_relief_and_stations(copy, archive, tmp_path)
         files_in([tmp_path / "nowhere"])
 
 
-def test_a_simulated_world_takes_no_real_days(native, archive, filled):
+def test_a_simulated_world_takes_no_real_days(here, native, archive, filled):
     with pytest.raises(CranpmError, match="never mixed"):
         ingest([native], archive.location)
     with pytest.raises(CranpmError, match="the archive's domain"):
@@ -293,7 +307,7 @@ def test_a_simulated_world_takes_no_real_days(native, archive, filled):
 # Wrong files
 
 
-def test_a_cut_file_is_refused_at_any_length(native, tmp_path):
+def test_a_cut_file_is_refused_at_any_length(here, native, tmp_path):
     """HDF5, ZIP and Parquet: at twelve lengths each, by name."""
     for path in (
         pressure(native),
@@ -309,7 +323,7 @@ def test_a_cut_file_is_refused_at_any_length(native, tmp_path):
         assert not [one for one in apart.look(cut) if isinstance(one, Seen)]
 
 
-def test_a_cut_classic_file_does_not_read_as_zeros(tmp_path):
+def test_a_cut_classic_file_does_not_read_as_zeros(here, tmp_path):
     path = tmp_path / "old.nc"
     with netCDF4.Dataset(path, "w", format="NETCDF3_CLASSIC") as file:
         file.createDimension("time", None)
@@ -475,7 +489,7 @@ def test_ghap_is_indexed_by_coordinates(native, archive, tmp_path):
             assert np.allclose(found, archive.pm25(day), equal_nan=True)
 
 
-def test_ghap_from_inside_a_zip(native, archive, tmp_path):
+def test_ghap_from_inside_a_zip(here, native, archive, tmp_path):
     day = archive.days[1]
     name = f"GHAP_PM2.5_D1K_{day:%Y%m%d}_V1.nc"
     packed = tmp_path / f"GHAP_PM2.5_D1K_{day:%Y%m}_V1.zip"
@@ -487,7 +501,7 @@ def test_ghap_from_inside_a_zip(native, archive, tmp_path):
     assert np.array_equal(np.isnan(found), np.isnan(archive.pm25(day)))
 
 
-def test_days_in_the_future_are_left_aside(copy, archive, tmp_path):
+def test_days_in_the_future_are_left_aside(here, copy, archive, tmp_path):
     (copy / GHAP.format(8)).rename(copy / "GHAP_PM2.5_D1K_20990228_V1.nc")
     for path in copy.glob("GHAP*_202*"):
         path.unlink()
@@ -495,7 +509,7 @@ def test_days_in_the_future_are_left_aside(copy, archive, tmp_path):
     assert report.refused_days[date(2099, 2, 28)] == "in the future: left aside"
 
 
-def test_wrong_suffixes_and_strange_bytes(tmp_path, native):
+def test_wrong_suffixes_and_strange_bytes(here, tmp_path, native):
     path = tmp_path / "really.zip"
     shutil.copy(pressure(native), path)
     assert sniff(path) == "netcdf"
@@ -688,7 +702,7 @@ def test_stuck_and_doubled_hours_of_a_station():
         eea.daily_means(table.set_column(5, "Unit", pa.array(["mg.m-3"] * 49)), "x", {})
 
 
-def test_openaq(tmp_path, archive):
+def test_openaq(here, tmp_path, archive):
     lines = ["location_id,sensors_id,location,datetime,lat,lon,parameter,units,value"]
     for hour in range(24):
         utc = f"2021-01-0{1 if hour < 23 else 2}T{(hour + 1) % 24:02d}:00:00+00:00"
@@ -729,7 +743,7 @@ def test_requests_say_exactly_what_is_asked():
     assert tiles[0].name == "Copernicus_DSM_COG_30_N42_00_W002_00_DEM.tif"
 
 
-def test_a_scan_lists_what_is_of_no_use(native, tmp_path):
+def test_a_scan_lists_what_is_of_no_use(here, native, tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "half.nc.part").write_bytes(b"x")
     (tmp_path / "a" / ".hidden").write_bytes(b"x")
@@ -856,7 +870,7 @@ def test_a_day_out_of_a_zarr_of_the_globe(tmp_path):
     assert np.allclose(reading.fields["tp"], sum(range(30, 49, 6)) / 1e4, rtol=1e-5)
 
 
-def test_real_stations_among_simulated_fields(tmp_path, monkeypatch, capsys):
+def test_real_stations_among_simulated_fields(here, tmp_path, monkeypatch, capsys):
     """One winter's days of Bohemia: the stations are EEA's own files, what is missing is simulated; then a forecast."""
     if not REAL_STATIONS.is_dir():
         pytest.skip(f"the providers' files are not at {REAL_STATIONS}; set CRANPM_SHARED to where they are")
