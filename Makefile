@@ -12,7 +12,7 @@ help: ## list the targets
 $(READY): pyproject.toml constraints.txt
 	@test -d .venv || $(PYTHON) -m venv .venv
 	@echo "installing into .venv (once)"
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m pip install -qq --no-compile --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
 forecast: $(READY) ## simulate some days of Europe and forecast the next three at 1 km
