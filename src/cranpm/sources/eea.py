@@ -68,14 +68,11 @@ class Eea:
         file = _parquet(path, str(piece))
         if not set(COLUMNS) <= set(file.schema_arrow.names):
             return None
-        table = file.read(columns=["Samplingpoint", "Start", "AggType"])
-        if not table.num_rows:
+        if not file.metadata.num_rows:
             return Seen(piece, self.name, ("no values",))
-        ends = pc.min_max(table["Start"]).as_py()
-        points = pc.unique(table["Samplingpoint"]).to_pylist()
-        kinds = "/".join(sorted(str(kind) for kind in pc.unique(table["AggType"]).to_pylist()))
-        holds = tuple(f"{point_of(point)} by {kinds}" for point in points)
-        return Seen(piece, self.name, holds, ends["min"].date(), ends["max"].date())
+        first = next(file.iter_batches(batch_size=1, columns=["Samplingpoint", "AggType"])).to_pylist()[0]
+        days = _span(file)
+        return Seen(piece, self.name, (f"{point_of(first['Samplingpoint'])} by {first['AggType']}",), *days)
 
     def open(self, pieces: Sequence[Piece], days: Sequence[date], domain: Domain, lenient: bool) -> DayReader:
         """A file that cannot be used is noted; the others count."""
@@ -88,7 +85,6 @@ class Eea:
                 if sniff(path) != "parquet":
                     continue
                 try:
-                    _parquet(path, str(piece))
                     table = pq.read_table(path, columns=list(COLUMNS), filters=span)
                     found = daily_means(table, str(piece), dropped)
                 except (CranpmError, pa.ArrowException, OSError) as error:
@@ -133,6 +129,17 @@ def _parquet(path: Path, label: str) -> pq.ParquetFile:
         return pq.ParquetFile(path)
     except (pa.ArrowException, OSError) as error:
         raise CranpmError(expected=f"a Parquet file {label}", found=str(error), remedy="Fetch it again.") from None
+
+
+def _span(file: pq.ParquetFile) -> tuple[date, date]:
+    """First and last day, from the statistics of the file where it has them."""
+    groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+    column = file.schema_arrow.names.index("Start")
+    found = [group.column(column).statistics for group in groups]
+    if all(one is not None and one.has_min_max for one in found):
+        return min(one.min for one in found).date(), max(one.max for one in found).date()
+    ends = pc.min_max(file.read(columns=["Start"])["Start"]).as_py()
+    return ends["min"].date(), ends["max"].date()
 
 
 def point_of(text: str) -> str:
