@@ -74,7 +74,7 @@ def here(monkeypatch, filled):
         return json.loads(json.dumps(answer)), arrays
 
     monkeypatch.setattr(apart, "_ask", ask)
-    monkeypatch.setattr("cranpm.ingest.compute", lambda tasks, **_: compute(tasks, scheduler="synchronous"))
+    monkeypatch.setattr("cranpm.ingest.compute", lambda *tasks, **_: compute(*tasks, scheduler="synchronous"))
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from cranpm.sources.files import UNFINISHED, Piece, sha256
 from cranpm.sources.write import MADE_UP
 from cranpm.store import SIMULATION, Archive, ArchiveWriter
 
-LOOK_AT_ONCE = 200
+LOOK_AT_ONCE = 700
 BATCH_DAYS = 4
 """Days that are in memory at a time."""
 GRIDDED = ("era5", "cams", "ghap")
@@ -100,18 +100,13 @@ def files_in(places: Iterable[Path]) -> list[Path]:
     return sorted(path for path in found if not path.name.startswith(".") and path.suffix not in UNFINISHED)
 
 
-def scan(places: Iterable[Path], on_files: Callable[[int], None] = lambda _: None) -> Scan:
-    """Look at every file, in a process apart."""
-    seen: list[Seen] = []
-    refused: dict[str, str] = {}
-    for some in _parts(files_in(places), LOOK_AT_ONCE):
-        for one in apart.look(some):
-            if isinstance(one, Seen):
-                seen.append(one)
-            else:
-                refused[str(one[0])] = one[1]
-        on_files(len(some))
-    return Scan(seen, refused)
+def scan(places: Iterable[Path], jobs: int = 1) -> Scan:
+    """Look at every file, in processes apart."""
+    tasks = [delayed(apart.look)(some) for some in _parts(files_in(places), LOOK_AT_ONCE)]
+    looks = compute(*tasks, scheduler="threads", num_workers=jobs)  # type: ignore[no-untyped-call]
+    found = [one for look in looks for one in look]
+    seen = [one for one in found if isinstance(one, Seen)]
+    return Scan(seen, {str(one[0]): one[1] for one in found if not isinstance(one, Seen)})
 
 
 def _parts(items: list[T], size: int) -> Iterator[list[T]]:
@@ -132,7 +127,7 @@ def ingest(
 
     `degrade` stores days that lack hours, channels or levels, marked as degraded; PM2.5 itself is never done without.
     """
-    found = scan(places)
+    found = scan(places, jobs)
     report = Report(refused_files=dict(found.refused))
     archive = _archive(location, domain, found)
     wanted = _candidates(found, days, report)
