@@ -30,7 +30,7 @@ from cranpm.grid import Domain, Grid
 from cranpm.ingest import files_in, ingest, scan
 from cranpm.native import write_native
 from cranpm.predict import predict
-from cranpm.sources import SOURCES, apart, eea, grib
+from cranpm.sources import DAILY, SOURCES, apart, eea, grib
 from cranpm.sources.base import Seen, Wanted
 from cranpm.sources.classic import needed_bytes
 from cranpm.sources.cloud import Cloud
@@ -40,6 +40,7 @@ from cranpm.sources.era5 import _day as era5_day
 from cranpm.sources.files import Piece, pieces, sniff
 from cranpm.sources.place import Place
 from cranpm.sources.regrid import onto
+from cranpm.sources.variable import OPERATIONAL
 from cranpm.store import Archive
 
 import eccodes  # isort: skip  after PROJ's other users
@@ -100,7 +101,7 @@ def change(path, name, alter):
 
 
 def day_of(source, found, day, domain, lenient=False):
-    return SOURCES[source].open(found, [day], domain, lenient)(day)
+    return DAILY[source].open(found, [day], domain, lenient)(day)
 
 
 # The whole way
@@ -224,7 +225,7 @@ def test_stations_that_cannot_be_read_are_told(here, copy, archive, tmp_path):
     wrong = table.set_column(table.schema.get_field_index("Unit"), "Unit", pa.array(["mg.m-3"] * len(table)))
     pq.write_table(wrong, first)
     report = ingest([copy], str(tmp_path / "a"), archive.domain, DayRange(archive.days[1], archive.days[1]))
-    assert "mg.m-3" in "".join(report.station_problems.values())
+    assert "mg.m-3" in "".join(report.station_problems)
     made = Archive(str(tmp_path / "a"))
     values = dict(zip(made.stations.ids, made.stations_pm25(archive.days[1]), strict=True))
     wanted = dict(zip(archive.stations.ids, archive.stations_pm25(archive.days[1]), strict=True))
@@ -445,6 +446,24 @@ def test_final_data_win_over_preliminary(copy, archive):
     reading = day_of("era5", era5(copy), day, archive.domain)
     assert np.allclose(reading.fields["t850"], archive.coarse(day)[INDEX["t850"]], rtol=1e-5)
     assert reading.facts["versions"] == ["0001"]
+
+
+def test_the_reanalysis_wins_over_a_forecast_of_the_same_hour(copy, archive):
+    shutil.copy(pressure(copy), copy / "era5-pressure-again.nc")
+
+    def alter(variable):
+        variable[:] = variable[:] + np.float32(0.5)
+
+    change(copy / "era5-pressure-again.nc", "t", alter)
+    change(
+        copy / "era5-pressure-again.nc",
+        "expver",
+        lambda v: v.__setitem__(slice(None), np.array([OPERATIONAL] * len(v), object)),
+    )
+    day = archive.days[1]
+    reading = day_of("era5", era5(copy), day, archive.domain)
+    assert np.allclose(reading.fields["t850"], archive.coarse(day)[INDEX["t850"]], rtol=1e-5)
+    assert reading.notes == ()
 
 
 def test_a_file_that_covers_too_little_is_refused(native, archive):
@@ -799,8 +818,7 @@ def test_open_data_of_the_forecast(tmp_path):
     assert set(found[0].versions) == {"ifs"}
     assert found[1].sum_hours == 3
     assert np.allclose(found[0].place.lon, [-5, -4.75, -4.5, -4.25])
-    (z500,) = (channel for channel in CHANNELS if channel.name == "z500")
-    mean, _, note = era5_day(height, z500, day, False)
+    mean, _, note = era5_day(height, CHANNELS["z500"], day, False)
     assert note == ""
     assert np.allclose(mean, 9.80665 * (5500 + np.mean(range(0, 24, 3))))
     times, _ = rain.present(day, rain.step(day), False, ends=True)

@@ -70,8 +70,8 @@ class Report:
     refused_days: dict[date, str] = field(default_factory=dict)
     notes: dict[date, list[str]] = field(default_factory=dict)
     """Of days that were stored as degraded."""
-    station_problems: dict[str, str] = field(default_factory=dict)
-    """Why measurements of stations were not used, by file or day."""
+    station_problems: set[str] = field(default_factory=set)
+    """Why measurements of stations were not used."""
     kept: list[date] = field(default_factory=list)
     """Good days that would have become degraded."""
     unknown_stations: set[str] = field(default_factory=set)
@@ -84,7 +84,7 @@ class Report:
             "refused_days": {str(day): reason for day, reason in self.refused_days.items()},
             "degraded_days": {str(day): notes for day, notes in self.notes.items()},
             "refused_files": self.refused_files,
-            "station_problems": self.station_problems,
+            "station_problems": sorted(self.station_problems),
             "kept_good": [str(day) for day in self.kept],
             "unknown_stations": sorted(self.unknown_stations),
         }
@@ -144,6 +144,8 @@ def ingest(
                     else:
                         writer.put(fields)
                         report.stored.append(day)
+                        if fields.quality is Quality.DEGRADED:
+                            report.notes[day] = fields.provenance["notes"]
                 except CranpmError as error:
                     report.refused_days[day] = str(error)
                 on_day(day, len(todo))
@@ -284,8 +286,6 @@ def _day(
         for name, values in (good[source].fields if source in good else {}).items():
             coarse[COARSE_NAMES.index(name)] = values
     stations, told = _at_stations(day, readings, archive, report)
-    if notes:
-        report.notes[day] = notes
     facts = {source: dict(reading.facts) for source, reading in good.items() if reading.facts} | told
     before = archive.provenance(day).get("files", {}) if archive.quality(day) is not Quality.ABSENT else {}
     return DayFields(
@@ -323,9 +323,9 @@ def _at_stations(
     for source in STATIONS:
         reading = readings.get(source)
         if isinstance(reading, str):
-            report.station_problems[f"{source} {day}"] = reading
+            report.station_problems.add(f"{source} on {day}: {reading}")
         elif reading is not None:
-            report.station_problems |= {problem.partition(" in ")[2] or problem: problem for problem in reading.notes}
+            report.station_problems |= set(reading.notes)
             told[source] = dict(reading.facts)
             for name, value in zip(reading.fields["station_ids"], reading.fields["stations"], strict=True):
                 if str(name) in index:

@@ -13,7 +13,7 @@ from cranpm.bench.machine import timed
 from cranpm.days import DayRange
 from cranpm.ingest import ingest
 from cranpm.native import write_native
-from cranpm.sources import SOURCES
+from cranpm.sources import DAILY
 from cranpm.sources.files import Piece, pieces
 
 DAY = date(2021, 1, 2)
@@ -31,7 +31,7 @@ def bench_ingest(domain: str = "europe") -> dict[str, Any]:
         whole = timed(lambda: ingest([files], place, jobs=2))
         era5 = [piece for path in sorted(files.glob("era5*")) for piece in pieces(path)]
         bare = min(timed(lambda: _bare(era5)) for _ in range(3))
-        ours = min(timed(lambda: SOURCES["era5"].open(era5, [DAY], archive.domain, False)(DAY)) for _ in range(3))
+        ours = min(timed(lambda: DAILY["era5"].open(era5, [DAY], archive.domain, False)(DAY)) for _ in range(3))
         shape = f"{archive.domain.coarse.rows} x {archive.domain.coarse.cols}"
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e9
     return {

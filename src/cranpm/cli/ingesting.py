@@ -92,7 +92,7 @@ def ingest(
         print(f"refused day: {day}: {printable(reason)}")
     for day, notes in sorted(report.notes.items()):
         print(f"degraded: {day}: {'; '.join(map(printable, notes))}")
-    for problem in report.station_problems.values():
+    for problem in sorted(report.station_problems):
         print(f"stations: {printable(problem)}")
     if report.kept:
         print(f"{len(report.kept)} good days were kept: these files would have degraded them")

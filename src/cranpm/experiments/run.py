@@ -78,7 +78,7 @@ def do(job: Job, experiment: Experiment, archive: Archive, out: Path) -> None:
 
 
 def load_result(job: Job, out: Path) -> tuple[dict[str, TileScores], dict[str, Any]]:
-    """TileScores by condition, and facts of the run."""
+    """Scores by condition, and facts of the run."""
     with np.load(result_file(job, out)) as stored:
         days = [date.fromisoformat(str(day)) for day in stored["days"]]
         tallies = [Tally(*pair) for pair in zip(stored["moments"], stored["joint"], strict=True)]

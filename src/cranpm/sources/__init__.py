@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from cranpm.sources.base import Source
+from cranpm.sources.base import Daily, Source
 from cranpm.sources.cams import Cams
 from cranpm.sources.eea import Eea
 from cranpm.sources.elevation import Elevation
@@ -10,7 +10,6 @@ from cranpm.sources.era5 import Era5
 from cranpm.sources.ghap import Ghap
 from cranpm.sources.openaq import OpenAq
 
-SOURCES: Mapping[str, Source] = {
-    source.name: source for source in (Ghap(), Cams(), Era5(), Eea(), OpenAq(), Elevation())
-}
+DAILY: Mapping[str, Daily] = {source.name: source for source in (Ghap(), Cams(), Era5(), Eea(), OpenAq())}
+SOURCES: Mapping[str, Source] = {**DAILY, Elevation.name: Elevation()}
 """In the order in which a file is offered to them; the first that knows it has it."""

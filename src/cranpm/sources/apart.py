@@ -20,7 +20,7 @@ import numpy as np
 from cranpm.errors import CranpmError
 from cranpm.fields import Stations
 from cranpm.grid import Array, Domain
-from cranpm.sources.base import Reading, Seen, Source
+from cranpm.sources.base import Daily, Reading, Seen
 from cranpm.sources.files import Piece, pieces
 
 MEMORY_BYTES = 12 * 2**30
@@ -158,7 +158,7 @@ def _day(text: str | None) -> date | None:
 
 
 def _work(job: Mapping[str, Any]) -> tuple[Any, dict[str, Array]]:
-    from cranpm.sources import SOURCES, eea, elevation
+    from cranpm.sources import DAILY, eea, elevation
 
     if job["job"] == "look":
         return [one for path in job["paths"] for one in _look(Path(path))], {}
@@ -171,9 +171,7 @@ def _work(job: Mapping[str, Any]) -> tuple[Any, dict[str, Array]]:
             return {}, asdict(eea.read_stations(given, domain))
     except CranpmError as error:
         return {"refused": [error.expected, error.found, error.remedy]}, {}
-    return _days(
-        SOURCES[job["source"]], given, [date.fromisoformat(day) for day in job["days"]], domain, job["lenient"]
-    )
+    return _days(DAILY[job["source"]], given, [date.fromisoformat(day) for day in job["days"]], domain, job["lenient"])
 
 
 def _look(path: Path) -> list[dict[str, Any]]:
@@ -204,7 +202,7 @@ def _look(path: Path) -> list[dict[str, Any]]:
 
 
 def _days(
-    source: Source, given: Sequence[Piece], days: Sequence[date], domain: Domain, lenient: bool
+    source: Daily, given: Sequence[Piece], days: Sequence[date], domain: Domain, lenient: bool
 ) -> tuple[dict[str, Any], dict[str, Array]]:
     answer: dict[str, Any] = {}
     arrays: dict[str, Array] = {}
@@ -234,7 +232,7 @@ def _main() -> None:
         resource.setrlimit(kind, (limit, limit))
     answer, arrays = _work(job)
     with (folder / ARRAYS).open("wb") as file:
-        np.savez(file, allow_pickle=False, **arrays)
+        np.savez(file, **arrays)  # type: ignore[arg-type]
     (folder / ANSWER).write_text(json.dumps(answer))
 
 

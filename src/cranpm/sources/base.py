@@ -76,12 +76,16 @@ class Source(Protocol):
         """What a file is, or None if it is not of this provider."""
         ...
 
+    def requests(self, wanted: Wanted) -> list[Request]:
+        """What to fetch."""
+        ...
+
+
+class Daily(Source, Protocol):
+    """A provider of days."""
+
     def open(self, pieces: Sequence[Piece], days: Sequence[date], domain: Domain, lenient: bool) -> DayReader:
         """From one of the days to what the files give for it; a day that cannot be made is refused with the reason.
 
         `lenient`: some hours may be missing, and the reading says so."""
-        ...
-
-    def requests(self, wanted: Wanted) -> list[Request]:
-        """What to fetch."""
         ...

@@ -15,10 +15,9 @@ from cranpm.grid import Array, Domain
 from cranpm.sources.base import DayReader, Reading, Request, Seen, Wanted
 from cranpm.sources.daily import Timeline, check_range
 from cranpm.sources.era5 import by_month
-from cranpm.sources.fields import Gridded, lacking, seen, variables
+from cranpm.sources.fields import Gridded, read_channels, seen, variables
 from cranpm.sources.files import Piece
 from cranpm.sources.names import RATIOS
-from cranpm.sources.regrid import onto
 
 SPECIES = {channel.name: channel.name.removeprefix("cams_") for channel in COARSE if channel.source == "cams"}
 GAS_CONSTANT, VAPOUR = 287.05, 0.608
@@ -46,33 +45,13 @@ class Cams:
 
     def open(self, pieces: Sequence[Piece], days: Sequence[date], domain: Domain, lenient: bool) -> DayReader:
         files = Gridded(pieces)
+        timelines = {channel: files.lowest(species) for channel, species in SPECIES.items()}
 
         def day_of(day: date) -> Reading:
-            fields: dict[str, Array] = {}
-            notes: list[str] = []
-            for channel, species in SPECIES.items():
-                timeline = files.lowest(species)
-                if timeline is None:
-                    if not lenient:
-                        raise lacking(channel, day, self.name)
-                    notes.append(f"{channel} missing")
-                    continue
-                step = timeline.step(day)
-                times, note = timeline.present(day, step if step <= LONGEST_STEP or lenient else 1, lenient)
-                if step > LONGEST_STEP:
-                    note = note or f"{channel}: {step}-hourly"
-                if timeline.longest_lead(times) > LONGEST_LEAD:
-                    note = note or f"{channel}: forecast {timeline.longest_lead(times):g} h ahead"
-                notes += [note] if note else []
-                values = concentration(files, timeline, times).mean(axis=0, dtype=np.float64)
-                if values.max() < LEAST_UGM3[species]:
-                    raise CranpmError(
-                        expected=f"at least {LEAST_UGM3[species]:g} ug m-3 somewhere in {timeline.some.what}",
-                        found=f"{values.max():g}",
-                        remedy="Check its unit.",
-                    )
-                fields[channel] = onto(np.maximum(values, 0), timeline.grid(), domain.coarse, timeline.some.what)
-            return Reading(fields, tuple(notes))
+            def make(channel: str, timeline: Timeline) -> tuple[Array, list[np.datetime64], str]:
+                return _day(files, timeline, SPECIES[channel], day, lenient)
+
+            return read_channels(timelines, make, day, self.name, domain, lenient)
 
         return day_of
 
@@ -118,6 +97,26 @@ class Cams:
             )
             for days in by_month(wanted.days).values()
         ]
+
+
+def _day(
+    files: Gridded, timeline: Timeline, species: str, day: date, lenient: bool
+) -> tuple[Array, list[np.datetime64], str]:
+    """The mean of a day in ug m-3, the times it is made of, and a note."""
+    step = timeline.step(day)
+    times, note = timeline.present(day, step if step <= LONGEST_STEP or lenient else 1, lenient)
+    if step > LONGEST_STEP:
+        note = note or f"{timeline.name}: {step}-hourly"
+    if timeline.longest_lead(times) > LONGEST_LEAD:
+        note = note or f"{timeline.name}: forecast {timeline.longest_lead(times):g} h ahead"
+    values = concentration(files, timeline, times).mean(axis=0, dtype=np.float64)
+    if np.nanmax(values) < LEAST_UGM3[species]:
+        raise CranpmError(
+            expected=f"at least {LEAST_UGM3[species]:g} ug m-3 somewhere in {timeline.some.what}",
+            found=f"{np.nanmax(values):g}",
+            remedy="Check its unit.",
+        )
+    return np.maximum(values, 0), times, note
 
 
 def concentration(files: Gridded, timeline: Timeline, times: Sequence[np.datetime64]) -> Array:

@@ -24,7 +24,7 @@ class Moment:
     level: int
 
     @property
-    def rank(self) -> tuple[bool, float]:
+    def rank(self) -> tuple[int, float]:
         return self.variable.rank(self.time)
 
 
@@ -113,10 +113,14 @@ class Timeline:
             out[where] = variable.read(indices, chosen[where[0]].level)
         return out
 
+    def within(self, day: date) -> list[np.datetime64]:
+        """The times of a day, in order."""
+        start = np.datetime64(day, "s")
+        return sorted(time for time in self.moments if start <= time < start + np.timedelta64(1, "D"))
+
     def step(self, day: date) -> int:
         """Hours between the fields of a day as the files have them; 1 where that is not clear."""
-        start = np.datetime64(day, "s")
-        there = sorted(time for time in self.moments if start <= time < start + np.timedelta64(1, "D"))
+        there = self.within(day)
         gaps = set(np.diff(there).astype("timedelta64[h]").astype(int)) if len(there) > 1 else set()
         return int(min(gaps)) if gaps and min(gaps) in (1, 2, 3, 6) else 1
 

@@ -1,7 +1,6 @@
 """Relief from any raster: Copernicus GLO-90, GMTED2010, .hgt tiles, in any projection; means and spreads of pixels."""
 
 from collections.abc import Sequence
-from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +11,8 @@ from rasterio.vrt import WarpedVRT
 from rasterio.warp import reproject, transform_bounds
 
 from cranpm.errors import CranpmError
-from cranpm.grid import Array, Domain, Grid
-from cranpm.sources.base import DayReader, Request, Seen, Wanted
+from cranpm.grid import Array, Grid
+from cranpm.sources.base import Request, Seen, Wanted
 from cranpm.sources.files import Piece, sniff
 
 LOWEST_M, HIGHEST_M = -450.0, 8900.0
@@ -33,9 +32,6 @@ class Elevation:
                 return None
             with open_raster(path, str(piece)) as raster:
                 return Seen(piece, self.name, (f"{raster.height} x {raster.width} pixels, {raster.crs}"[:60],))
-
-    def open(self, pieces: Sequence[Piece], days: Sequence[date], domain: Domain, lenient: bool) -> DayReader:
-        raise CranpmError(expected="a provider of days", found="elevation", remedy="It is read once for an archive.")
 
     def requests(self, wanted: Wanted) -> list[Request]:
         """Tiles of one degree; there are none over the open sea, and a tile that is not there is sea."""

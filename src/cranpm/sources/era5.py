@@ -5,6 +5,7 @@ total runs from 01 UTC to 00 UTC of the next day.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 
 import numpy as np
@@ -14,15 +15,14 @@ from cranpm.errors import CranpmError
 from cranpm.grid import Array, Domain
 from cranpm.sources.base import DayReader, Reading, Request, Seen, Wanted
 from cranpm.sources.daily import Timeline, check_range
-from cranpm.sources.fields import Gridded, lacking, seen, variables
+from cranpm.sources.fields import Gridded, read_channels, seen, variables
 from cranpm.sources.files import Piece
-from cranpm.sources.regrid import onto
 from cranpm.sources.variable import OPERATIONAL
 
-CHANNELS = tuple(channel for channel in COARSE if channel.source == "era5")
+CHANNELS = {channel.name: channel for channel in COARSE if channel.source == "era5"}
 SURFACE = ("u10", "v10", "t2m", "sp", "tp")
 ALOFT = ("u", "v", "t", "z", "q", "gh")
-LEVELS = tuple(sorted({channel.level_hpa for channel in CHANNELS if channel.level_hpa}))
+LEVELS = tuple(sorted({channel.level_hpa for channel in CHANNELS.values() if channel.level_hpa}))
 SURFACE_NAMES = (
     "10m_u_component_of_wind",
     "10m_v_component_of_wind",
@@ -55,26 +55,16 @@ class Era5:
 
     def open(self, pieces: Sequence[Piece], days: Sequence[date], domain: Domain, lenient: bool) -> DayReader:
         files = Gridded(pieces)
+        timelines = {name: _timeline(files, channel) for name, channel in CHANNELS.items()}
 
         def day_of(day: date) -> Reading:
-            fields: dict[str, Array] = {}
-            notes: list[str] = []
-            versions: set[str] = set()
-            for channel in CHANNELS:
-                timeline = _timeline(files, channel)
-                if timeline is None:
-                    if not lenient:
-                        raise lacking(channel.name, day, self.name)
-                    notes.append(f"{channel.name} missing")
-                    continue
-                values, times, note = _day(timeline, channel, day, lenient)
-                notes += [note] if note else []
-                versions |= timeline.versions(times)
-                on_grid = onto(values, timeline.grid(), domain.coarse, timeline.some.what)
-                fields[channel.name] = _plausible(channel, on_grid, timeline.some.what)
-            if OPERATIONAL in versions:
-                notes.append("weather: ECMWF's forecast in the place of ERA5")
-            return Reading(fields, tuple(notes), {"versions": sorted(versions)})
+            def make(name: str, timeline: Timeline) -> tuple[Array, list[np.datetime64], str]:
+                return _day(timeline, CHANNELS[name], day, lenient)
+
+            reading = read_channels(timelines, make, day, self.name, domain, lenient)
+            if OPERATIONAL in reading.facts["versions"]:
+                reading = replace(reading, notes=(*reading.notes, "weather: ECMWF's forecast in the place of ERA5"))
+            return reading
 
         return day_of
 
@@ -134,23 +124,25 @@ def _timeline(files: Gridded, channel: Channel) -> Timeline | None:
 
 def _day(timeline: Timeline, channel: Channel, day: date, lenient: bool) -> tuple[Array, list[np.datetime64], str]:
     """The mean of a day or, of rain, its total; the times it is made of; a note."""
-    operational = timeline.some.versions[0] == OPERATIONAL
+    operational = timeline.versions(timeline.within(day)) == {OPERATIONAL}
     step = timeline.step(day) if operational or lenient else 1
     times, note = timeline.present(day, step, lenient, ends=channel.name == "tp")
     if step > 1 and not operational:
         note = note or f"{timeline.name}: {step}-hourly"
     mean = timeline.fields(times).mean(axis=0, dtype=np.float64)
-    return mean * (24 / timeline.some.sum_hours) if channel.name == "tp" else mean, times, note
+    summed = timeline.moments[times[0]].variable.sum_hours
+    values = mean * (24 / summed) if channel.name == "tp" else mean
+    return _plausible(channel, values, timeline.some.what), times, note
 
 
 def _plausible(channel: Channel, values: Array, what: str) -> Array:
     """What a level can be; tiny negative rain and humidity, which packing leaves, become 0."""
     if channel.name[0] in "tz" and channel.level_hpa:
         check_range(values, channel.mean - FAR * channel.spread, channel.mean + FAR * channel.spread, what)
-    if channel.name.startswith("q") and values.max() < DRIEST:
+    if channel.name.startswith("q") and np.nanmax(values) < DRIEST:
         raise CranpmError(
             expected=f"at least {DRIEST:g} kg kg-1 somewhere in {what}",
-            found=f"{values.max():g}",
+            found=f"{np.nanmax(values):g}",
             remedy="Check its unit.",
         )
     return np.maximum(values, 0) if channel.name[0] == "q" or channel.name == "tp" else values

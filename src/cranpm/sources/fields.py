@@ -1,17 +1,21 @@
 """Files of gridded variables, NetCDF or GRIB, one or many, as timelines by quantity and level."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import date
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+
 from cranpm.errors import CranpmError
+from cranpm.grid import Array, Domain
 from cranpm.sources import grib, netcdf
-from cranpm.sources.base import Seen
+from cranpm.sources.base import Reading, Seen
 from cranpm.sources.daily import Timeline
 from cranpm.sources.files import Piece, sniff
 from cranpm.sources.names import LevelKind
+from cranpm.sources.regrid import onto
 from cranpm.sources.variable import Variable
 from cranpm.sources.write import MADE_UP
 
@@ -70,9 +74,29 @@ class Gridded:
         return self.timeline(name) or (self.timeline(name, "model", max(levels)) if levels else None)
 
 
-def lacking(channel: str, day: date, source: str) -> CranpmError:
-    return CranpmError(
-        expected=f"{channel} for {day} in the files of {source}",
-        found="none",
-        remedy=f"Fetch it: cranpm fetch {source} --days {day} ...; or ingest with --degrade to go without.",
-    )
+Maker = Callable[[str, Timeline], tuple[Array, Sequence[np.datetime64], str]]
+"""From a channel and its times to its field of a day on the provider's grid, the times it is made of, and a note."""
+
+
+def read_channels(
+    timelines: Mapping[str, Timeline | None], make: Maker, day: date, source: str, domain: Domain, lenient: bool
+) -> Reading:
+    """A day of a provider, channel by channel, on our coarse grid; one that is missing is refused, or noted."""
+    fields: dict[str, Array] = {}
+    notes: list[str] = []
+    versions: set[str] = set()
+    for channel, timeline in timelines.items():
+        if timeline is None:
+            if not lenient:
+                raise CranpmError(
+                    expected=f"{channel} for {day} in the files of {source}",
+                    found="none",
+                    remedy=f"Fetch it: cranpm fetch {source} --days {day} ...; or ingest with --degrade to go without.",
+                )
+            notes.append(f"{channel} missing")
+            continue
+        values, times, note = make(channel, timeline)
+        fields[channel] = onto(values, timeline.grid(), domain.coarse, timeline.some.what)
+        versions |= timeline.versions(times)
+        notes += [note] if note else []
+    return Reading(fields, tuple(notes), {"versions": sorted(versions)})

@@ -67,14 +67,14 @@ def _check_whole(path: Path, label: str) -> None:
         raise CranpmError(expected=f"{needed} bytes in {label}", found=f"{found}: cut short", remedy="Fetch it again.")
 
 
-def find(file: netCDF4.Dataset, names: tuple[str, ...]) -> str | None:
+def _find(file: netCDF4.Dataset, names: tuple[str, ...]) -> str | None:
     """The first of some names that the file has as a variable."""
     return next((name for name in names if name in file.variables), None)
 
 
 def place_of(file: netCDF4.Dataset, label: str) -> tuple[Place, str, str]:
     """The file's grid and the names of its two axes."""
-    lat, lon = find(file, LATITUDES), find(file, LONGITUDES)
+    lat, lon = _find(file, LATITUDES), _find(file, LONGITUDES)
     if lat is None or lon is None:
         raise CranpmError(
             expected=f"latitude and longitude in {label}",

@@ -11,8 +11,9 @@ from cranpm.sources.place import Place
 
 Reader = Callable[[Array, int], Array]
 """(indices of times, index of a level) -> (time, row, column) as stored, NaN missing."""
-PRELIMINARY, OPERATIONAL = "0005", "ifs"
+PRELIMINARY, OPERATIONAL = "0005", "oper"
 """ERA5's expver of the last months; what we call ECMWF's open forecasts. Final data have 0001."""
+ORDER = {PRELIMINARY: 1, OPERATIONAL: 2}
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,6 @@ class Variable:
         """(time, row, column) float32."""
         return self.place.turn(np.asarray(self.reader(times, level), np.float32))
 
-    def rank(self, time: int) -> tuple[bool, float]:
-        """Which of two values of the same time counts: final before preliminary data, then the shorter lead."""
-        return bool(self.versions[time] == PRELIMINARY), float(self.leads[time])
+    def rank(self, time: int) -> tuple[int, float]:
+        """Which of two values of the same time counts: final, preliminary, forecast; then the shorter lead."""
+        return ORDER.get(self.versions[time], 0), float(self.leads[time])
