@@ -815,7 +815,7 @@ def test_open_data_of_the_forecast(tmp_path):
         for name, level in (("gh", 500.0), ("tp", 0.0))
     )
     day = date(2021, 1, 5)
-    assert set(found[0].versions) == {"ifs"}
+    assert set(found[0].versions) == {OPERATIONAL}
     assert found[1].sum_hours == 3
     assert np.allclose(found[0].place.lon, [-5, -4.75, -4.5, -4.25])
     mean, _, note = era5_day(height, CHANNELS["z500"], day, False)
