@@ -5,7 +5,8 @@ from matplotlib.image import imread
 from sample_days import SMALL
 
 from cranpm.errors import CranpmError
-from cranpm.figures import _aggregate, _round_length, draw_archive, pm25_layer
+from cranpm.figures import draw_archive, pm25_layer
+from cranpm.figures.maps import _aggregate, _round_length
 from cranpm.grid import Grid
 
 

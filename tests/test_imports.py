@@ -60,6 +60,7 @@ INNER = {
     "baselines": "base persistence damped climatology cams body convlstm simvp earthformer climax topoflow learned "
     "__init__",
     "verify": "tally structure bootstrap agency stations methods day run scores table tables means write __init__",
+    "figures": "style maps __init__",
     "experiments": "intervene spec run report attention __init__",
     "sources": "place names variable classic write netcdf files grib base regrid daily fields era5 cams ghap elevation "
     "eea openaq cloud ifs __init__ apart",

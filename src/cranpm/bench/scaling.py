@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from cranpm.bench.machine import timed
-from cranpm.figures import INK, check_picture
+from cranpm.figures import check_picture
+from cranpm.figures.style import INK
 from cranpm.grid import DOMAINS
 from cranpm.model import Network, NetworkSettings, build
 from cranpm.model.attention import Block, SelfAttention, heads_first

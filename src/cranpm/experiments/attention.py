@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from cranpm.errors import CranpmError
-from cranpm.figures import INK, check_picture, data_label, draw_coast, extent
+from cranpm.figures import check_picture, data_label, draw_coast, extent
+from cranpm.figures.style import INK
 from cranpm.grid import Array, Grid
 from cranpm.inputs import Inputs
 from cranpm.model import CranPM

@@ -7,7 +7,6 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib import colors, patheffects
 from matplotlib.axes import Axes
@@ -15,12 +14,11 @@ from matplotlib.figure import Figure
 
 from cranpm.channels import COARSE, INDEX
 from cranpm.errors import CranpmError
+from cranpm.figures.style import COAST, INK, PM25, SEA, drawing
 from cranpm.grid import EARTH_RADIUS_KM, Array, Grid
 from cranpm.store import SIMULATION, Archive
 
 WIDTH_PX = 1500
-SEA, COAST, INK = "#e9eef2", "#3a3f44", "#22262a"
-PM25_TOP_UGM3 = 75.0
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class Layer:
 
 def pm25_layer(values: Array, grid: Grid) -> Layer:
     """PM2.5 in the one colour scale that all maps share, so that they can be compared."""
-    return Layer(values, grid, "PM$_{2.5}$ (µg m$^{-3}$)", "magma_r", colors.PowerNorm(0.85, 0, PM25_TOP_UGM3))
+    return Layer(values, grid, "PM$_{2.5}$ (µg m$^{-3}$)", PM25.palette, PM25.norm)
 
 
 def draw_archive(archive: Archive, field: str, day: date | None, path: Path, *, stations: bool = True) -> None:
@@ -84,7 +82,7 @@ def draw(
 ) -> None:
     """Write one PNG map with coast, graticule, scale bar, colour bar and, on request, stations and wind arrows."""
     check_picture(path)
-    with matplotlib.rc_context({"font.size": 10, "text.color": INK, "axes.edgecolor": COAST, "axes.labelcolor": INK}):
+    with drawing():
         figure, axes, bar = _frame(layer.grid)
         picture, picture_grid = _aggregate(layer.values, layer.grid)
         image = axes.imshow(
