@@ -17,7 +17,8 @@ import xarray
 from cranpm import products
 from cranpm.errors import CranpmError
 from cranpm.predict import Forecast, predict
-from cranpm.products import point, publish, rounded, to_dataset
+from cranpm.products import point, publish, to_dataset
+from cranpm.raster import packed, unpacked
 
 ALL = ("nc", "zarr", "tif", "png")
 
@@ -70,7 +71,7 @@ def test_xarray_reads_times_and_numbers(product, forecast):
         bounds = dataset.time_bnds.values.astype("datetime64[D]").astype(str)
         assert bounds[0].tolist() == [str(forecast.valid(1)), str(forecast.valid(2))]
         assert dataset.pm2p5.dims == ("time", "lat", "lon")
-        assert np.allclose(dataset.pm2p5[1], rounded(forecast.of(2)), atol=1e-4, equal_nan=True)
+        assert np.allclose(dataset.pm2p5[1], unpacked(packed(forecast.of(2))), atol=1e-4, equal_nan=True)
         assert np.nanmax(np.abs(dataset.pm2p5[1].values - forecast.of(2))) <= 0.0501
         assert dataset.lat[0] > dataset.lat[-1]
         provenance = json.loads(dataset.attrs["provenance"])
@@ -121,7 +122,7 @@ def test_a_point_is_the_pixel_that_holds_it(product, forecast):
     lat, lon = forecast.grid.lat[row], forecast.grid.lon[col]
     found = point(files(product, "nc")[0], lat + 0.004, lon - 0.004)
     assert [entry["lead"] for entry in found] == [1, 2, 3]
-    assert found[1]["pm2p5"] == pytest.approx(rounded(forecast.of(2))[row, col], abs=1e-3)
+    assert found[1]["pm2p5"] == pytest.approx(unpacked(packed(forecast.of(2)))[row, col], abs=1e-3)
     assert found[1]["valid"] == str(forecast.valid(2))
 
 

@@ -15,7 +15,8 @@ from cranpm.errors import CranpmError
 from cranpm.fields import held_out
 from cranpm.grid import coarsen
 from cranpm.predict import predict
-from cranpm.products import publish, rounded
+from cranpm.products import publish
+from cranpm.raster import packed, unpacked
 from cranpm.regions import regions
 from cranpm.verify import Plan, Product, Simple, all_tables, judge, mean_maps, means_table, verify, write_means
 from cranpm.verify.day import SCALES, STRIP, Setting, measure
@@ -66,7 +67,7 @@ def test_a_record_holds_the_definition(plan, scores, archive):
     """RMSE weighted by area at 1 km; at 25 km of the means over the land of cells, weighted by that land."""
     day, lead = scores.days[0], 1
     truth = archive.pm25(day + timedelta(days=LEADS[lead]))
-    ours = rounded(archive.pm25(day) * np.float32(1.05) + np.float32(2))
+    ours = unpacked(packed(archive.pm25(day) * np.float32(1.05) + np.float32(2)))
     area = np.broadcast_to(archive.domain.fine.row_area_km2[:, None], truth.shape)
     here = np.isfinite(truth)
     found = scores.tally[0]

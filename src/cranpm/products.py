@@ -16,35 +16,20 @@ from typing import Any, cast
 import numpy as np
 import rasterio
 import xarray
-from rasterio.shutil import copy as copy_raster
 
 from cranpm import __version__
 from cranpm.errors import CranpmError
 from cranpm.figures import draw, pm25_layer
 from cranpm.grid import FINE_STEP, Array
 from cranpm.predict import Forecast
+from cranpm.raster import MISSING, STEP_UGM3, packed, unpacked, write_cog
 from cranpm.store import SIMULATION, Archive
 
-STEP_UGM3 = 0.1
-MISSING = -32768
 A_DAY = 86400
 CHUNK = 512
 FORMATS = ("nc", "zarr", "tif", "png")
 FLAGS = {"good": 0, "degraded_input": 1, "no_forecast": 2}
 STANDARD_NAME = "mass_concentration_of_pm2p5_ambient_aerosol_particles_in_air"
-
-
-def packed(field_ugm3: Array) -> Array:
-    """int16 steps of 0.1 ug m-3; NaN becomes -32768."""
-    present = np.isfinite(field_ugm3)
-    steps = np.where(present, field_ugm3, 0) * np.float32(1 / STEP_UGM3) + np.float32(0.5)
-    return np.where(present, steps.astype(np.int16), np.int16(MISSING))
-
-
-def rounded(field_ugm3: Array) -> Array:
-    """The values that the files hold."""
-    steps = packed(field_ugm3)
-    return np.where(steps == MISSING, np.float32(np.nan), steps * np.float32(STEP_UGM3))
 
 
 def to_dataset(forecast: Forecast) -> xarray.Dataset:
@@ -55,7 +40,7 @@ def to_dataset(forecast: Forecast) -> xarray.Dataset:
     dims = ("time", "lat", "lon")
     dataset = xarray.Dataset(
         {
-            "pm2p5": (dims, np.stack([rounded(field) for field in forecast.fields])),
+            "pm2p5": (dims, np.stack([unpacked(packed(field)) for field in forecast.fields])),
             "quality": (dims, np.where(np.isfinite(forecast.fields), here, nowhere)),
             "time_bnds": (("time", "bnds"), np.stack([starts, starts + day], axis=1)),
             "crs": ((), np.int32(0)),
@@ -171,26 +156,6 @@ def write_zarr(dataset: xarray.Dataset, path: Path) -> None:
     dataset.to_zarr(path, mode="w", consolidated=False, encoding=encoding(dataset, {}))
 
 
-def write_cog(forecast: Forecast, lead: int, path: Path) -> None:
-    """One lead as a Cloud-Optimised GeoTIFF with overviews; a value is its number x 0.1 ug m-3."""
-    grid, field = forecast.grid, packed(forecast.of(lead))
-    profile = {
-        **{"driver": "GTiff", "height": grid.rows, "width": grid.cols, "count": 1, "dtype": "int16"},
-        **{"crs": "EPSG:4326", "transform": rasterio.Affine(grid.step, 0, grid.west, 0, -grid.step, grid.north)},
-        **{"nodata": MISSING, "tiled": True, "blockxsize": CHUNK, "blockysize": CHUNK},
-    }
-    with rasterio.MemoryFile() as memory:
-        with memory.open(**profile) as raster:
-            raster.write(field, 1)
-            raster.scales, raster.offsets, raster.units = (STEP_UGM3,), (0.0,), ("ug m-3",)
-            raster.set_band_description(1, f"daily mean PM2.5 on {forecast.valid(lead)}, T+{lead} from {forecast.day}")
-            raster.update_tags(**{name: str(value) for name, value in _global_attributes(forecast).items()})
-        options = {"compress": "DEFLATE", "predictor": "2", "blocksize": CHUNK, "overview_resampling": "average"}
-        with rasterio.MemoryFile(ext=".tif") as optimised:
-            copy_raster(memory.name, optimised.name, driver="COG", num_threads="ALL_CPUS", **options)
-            path.write_bytes(optimised.read())  # Python says when the disk is full; the driver does not always
-
-
 def publish(
     forecast: Forecast,
     archive: Archive,
@@ -265,7 +230,9 @@ def _write_all(
     for lead in forecast.leads:
         if "tif" in formats:
             on_file(f"GeoTIFF T+{lead}")
-            write_cog(forecast, lead, folder / f"{stem}_T+{lead}.tif")
+            what = f"daily mean PM2.5 on {forecast.valid(lead)}, T+{lead} from {forecast.day}"
+            path = folder / f"{stem}_T+{lead}.tif"
+            write_cog(forecast.of(lead), forecast.grid, path, what, _global_attributes(forecast))
         if "png" in formats:
             on_file(f"map T+{lead}")
             method = forecast.provenance["method"] + (" · DEGRADED INPUT" if forecast.degraded else "")

@@ -6,7 +6,18 @@ from typing import Annotated
 import typer
 
 from cranpm import __version__
-from cranpm.cli import archive, benches, experimenting, forecasting, ingesting, network, training, verifying
+from cranpm.cli import (
+    archive,
+    benches,
+    drawing,
+    experimenting,
+    forecasting,
+    ingesting,
+    network,
+    serving,
+    training,
+    verifying,
+)
 from cranpm.cli.console import err, printable
 from cranpm.errors import CranpmError
 
@@ -26,7 +37,10 @@ app.command()(archive.info)
 app.command("map")(archive.draw_map)
 app.command()(forecasting.forecast)
 app.command()(forecasting.point)
+app.command()(serving.serve)
 app.command()(verifying.verify)
+app.command()(drawing.figure)
+app.command()(drawing.animate)
 app.command()(training.train)
 app.command()(training.finetune)
 app.command()(experimenting.experiment)

@@ -1,0 +1,116 @@
+"""Commands that draw: the paper's figures from our own products, and episodes that move."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cranpm.cli.console import Quiet, err, progress_bar
+
+if TYPE_CHECKING:
+    from cranpm.store import Archive
+    from cranpm.verify.methods import Product
+
+Forecasts = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=DIR", help="Folder of forecasts, or NAME=FOLDER; repeat for several.")
+]
+Region = Annotated[str | None, typer.Option(help='A name such as "Po Valley", or a box N,W,S,E.')]
+
+
+def figure(
+    path: Annotated[Path, typer.Option("--out", help="A .png, .svg or .pdf to write; with --all, a folder.")],
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            help="overview, maps, leads, regions, ablation, counterfactuals, transfer, target, reliability or spectra.",
+        ),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every figure for which the inputs are given.")] = False,
+    archive: Annotated[str | None, typer.Option(help="Archive that holds the truth.")] = None,
+    forecasts: Forecasts = None,
+    verified: Annotated[Path | None, typer.Option(help="Folder that `cranpm verify` wrote.")] = None,
+    experiments: Annotated[Path | None, typer.Option(help="Folder that `cranpm experiment` wrote.")] = None,
+    day: Annotated[str | None, typer.Option(help="YYYY-MM-DD; the start day where a forecast is drawn.")] = None,
+    lead: Annotated[int | None, typer.Option(min=1, help="Days ahead; default: the first, or all.")] = None,
+    region: Region = None,
+    methods: Annotated[
+        str | None, typer.Option(help="Verified methods to draw, comma-separated; default: all.")
+    ] = None,
+) -> None:
+    """Draw a figure of the paper, or one of ours, from an archive, forecasts, a verification or experiments.
+
+    With `--all`, every figure for which the inputs are given; the others are named with what they need.
+    """
+    from cranpm.days import parse_day
+    from cranpm.errors import CranpmError
+    from cranpm.figures.catalogue import FIGURES, draw_all, draw_figure
+    from cranpm.figures.given import Given
+    from cranpm.store import Archive
+
+    if everything == (name is not None):
+        raise CranpmError(
+            expected=f"either --all or one figure: {', '.join(FIGURES)}",
+            found="both" if everything else "neither",
+            remedy="For example cranpm figure leads --verified FOLDER --out leads.png.",
+        )
+    opened = Archive(archive) if archive else None
+    given = Given(
+        archive=opened,
+        forecasts=_products(forecasts, opened),
+        verified=verified,
+        experiments=experiments,
+        day=parse_day(day) if day else None,
+        lead=lead,
+        region=region,
+        methods=tuple(methods.split(",")) if methods else (),
+    )
+    if name is not None:
+        with err.status(f"drawing {name}"):
+            draw_figure(name, given, path)
+        print(path)
+        return
+    outcomes = {}
+    for drawn, outcome in draw_all(given, path):
+        outcomes[drawn] = outcome
+        print(f"{drawn:16} {outcome}")
+    if any(outcome.startswith("refused") for outcome in outcomes.values()):
+        raise typer.Exit(1)
+
+
+def animate(
+    archive: Annotated[str, typer.Option(help="Archive that holds the truth.")],
+    days: Annotated[str, typer.Option(help="Days that are shown: FIRST..LAST, a day or a year.")],
+    path: Annotated[Path, typer.Option("--out", help="A .gif to write, or an .mp4 where ffmpeg is installed.")],
+    forecasts: Annotated[
+        str | None, typer.Option(metavar="NAME=DIR", help="Folder of forecasts to show beside the truth.")
+    ] = None,
+    lead: Annotated[int, typer.Option(min=1, help="Days ahead of these forecasts.")] = 1,
+    region: Region = None,
+    quiet: Quiet = False,
+) -> None:
+    """Show an episode as a moving map, the truth alone or with the forecasts for the same days beside it."""
+    from cranpm.days import parse_days
+    from cranpm.figures.animation import animate as write_frames
+    from cranpm.figures.given import Given
+    from cranpm.store import Archive
+
+    opened, span = Archive(archive), parse_days(days)
+    given = Given(opened, _products([forecasts] if forecasts else None, opened), lead=lead, region=region)
+    with progress_bar("animate", len(span), quiet) as bar:
+        absent = write_frames(given, span, path, bar.reach)
+    for name, gone in absent.items():
+        print(f"nothing to show of {name} on {len(gone)} days: {', '.join(map(str, gone))}")
+    print(f"{path}  ({len(span)} days, {path.stat().st_size / 1e6:.1f} MB)")
+
+
+def _products(forecasts: list[str] | None, archive: "Archive | None") -> "tuple[Product, ...]":
+    """Folders of forecasts, NAME=FOLDER or FOLDER, on the archive's grid."""
+    from cranpm.errors import CranpmError
+    from cranpm.verify.methods import Product
+
+    if forecasts and archive is None:
+        raise CranpmError(expected="--archive with --forecasts", found="no archive", remedy="Add --archive.")
+    named = [given.rpartition("=") for given in forecasts or ()]
+    grid = archive.domain.fine if archive else None
+    return tuple(Product(name or Path(place).name, Path(place), grid) for name, _, place in named if grid)

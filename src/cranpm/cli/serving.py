@@ -1,0 +1,38 @@
+"""The command that shows forecasts in a browser."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+MOST_CONNECTIONS = 512
+
+
+def serve(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of forecasts, as `cranpm forecast --out`.")],
+    archive: Annotated[
+        str | None,
+        typer.Option(help="Archive for history, stations, change and, where it has the valid day, the error."),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535)] = 8000,
+    stale_after: Annotated[
+        float, typer.Option(min=0, help="Hours after which the newest forecast counts as stale and health fails.")
+    ] = 36.0,
+    allow_origin: Annotated[
+        list[str] | None, typer.Option(help="Another site that may read the API, as https://host; repeat for several.")
+    ] = None,
+) -> None:
+    """Show a folder of forecasts as a web map with an API, read-only."""
+    import uvicorn
+
+    from cranpm.published.runs import list_runs
+    from cranpm.serve import create_app
+
+    app = create_app(folder, archive, stale_after, tuple(allow_origin or ()))
+    runs, left_out = list_runs(folder)
+    print(f"{len(runs)} forecasts in {folder}" + (f", the newest from {runs[0].day}" if runs else ""))
+    for day, reason in left_out.items():
+        print(f"left out: {day}: {reason}")
+    print(f"open http://{host}:{port}  (stop with Ctrl-C)")
+    uvicorn.run(app, host=host, port=port, log_level="warning", limit_concurrency=MOST_CONNECTIONS, server_header=False)

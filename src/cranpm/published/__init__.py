@@ -1,0 +1,1 @@
+"""Published forecasts, read back: which there are, their pixels, points and boxes."""

@@ -1,0 +1,117 @@
+"""The shapes of the answers, as the OpenAPI document tells them."""
+
+from datetime import date, datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+
+class Refusal(BaseModel):
+    """Expected, found, remedy in one sentence."""
+
+    detail: str
+
+
+class Health(BaseModel):
+    """Whether there is a map, and a recent one."""
+
+    status: Literal["ok", "stale", "empty"]
+    newest: date | None
+    age_hours: float | None
+    stale_after_hours: float
+    left_out: dict[str, str] = Field(description="Forecasts in the folder that cannot be shown, and why.")
+
+
+class Lead(BaseModel):
+    lead: int
+    valid: date
+    variables: list[str] = Field(description="What tiles can show of this lead.")
+
+
+class RunFacts(BaseModel):
+    """A published forecast."""
+
+    id: date = Field(description="Its start day.")
+    version: str = Field(description="Changes when the day is published anew.")
+    made: datetime
+    age_hours: float
+    stale: bool
+    method: str
+    simulated: bool
+    degraded: list[str]
+    bounds: tuple[float, float, float, float] = Field(description="West, south, east, north in degrees.")
+    leads: list[Lead]
+
+
+class Runs(BaseModel):
+    runs: list[RunFacts]
+    now: datetime
+
+
+class PointLead(BaseModel):
+    lead: int
+    valid: date
+    pm25: float | None = Field(description="µg m⁻³; null at sea.")
+    index: str | None
+
+
+class Point(BaseModel):
+    lat: float = Field(description="Centre of the pixel that holds the point.")
+    lon: float
+    forecast: list[PointLead]
+    quality: Literal["good", "degraded_input"]
+
+
+class DayValue(BaseModel):
+    day: date
+    pm25: float | None
+
+
+class StationHistory(BaseModel):
+    id: str
+    type: str
+    area: str
+    lat: float
+    lon: float
+    distance_km: float
+    days: list[DayValue]
+
+
+class History(BaseModel):
+    days: list[DayValue]
+    stations: list[StationHistory]
+
+
+class Above(BaseModel):
+    threshold: float
+    share: float | None
+
+
+class BoxLead(BaseModel):
+    lead: int
+    valid: date
+    mean: float | None
+    low: float | None
+    median: float | None
+    p90: float | None
+    high: float | None
+    area_km2: float
+    above: list[Above]
+
+
+class Box(BaseModel):
+    leads: list[BoxLead]
+
+
+class Town(BaseModel):
+    name: str
+    lat: float
+    lon: float
+    population: int
+
+
+class StationMap(BaseModel):
+    """GeoJSON."""
+
+    type: Literal["FeatureCollection"]
+    features: list[dict[str, Any]]

@@ -1,0 +1,451 @@
+"""The API: what it says is what the files hold, of one run at a time, and nothing that is asked breaks it."""
+
+import io
+import threading
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import matplotlib
+import numpy as np
+import pytest
+import rasterio
+import schemathesis
+import uvicorn
+from command import run_cli
+from fastapi.testclient import TestClient
+from hypothesis import HealthCheck, given, settings
+from hypothesis.strategies import booleans
+from matplotlib import colors
+from PIL import Image
+from rio_tiler.io import Reader
+
+from cranpm import products
+from cranpm.errors import CranpmError
+from cranpm.figures.style import EXCEEDANCE, INDEX, PM25
+from cranpm.predict import predict
+from cranpm.products import publish
+from cranpm.published import rasters
+from cranpm.published.runs import list_runs
+from cranpm.raster import MISSING
+from cranpm.serve import create_app
+from cranpm.serve.tiles import colours
+
+PO = (45.2, 9.7)
+TILE = (9, 269, 183)
+"""Around 45.3 N, 9.4 E, at about the size of the raster's pixels."""
+
+
+def forecast_from(archive, day, scale=1.0, **changes):
+    """Three leads that differ."""
+    today = predict(archive, day, None)
+    fields = np.stack([today.fields[0] * scale, today.fields[0] * 0.7 * scale + 3.033, today.fields[0] * 1.3 * scale])
+    return replace(today, fields=fields, **changes)
+
+
+@pytest.fixture(scope="module")
+def folder(archive, tmp_path_factory):
+    """Two runs: all days after the first one's start are known, and none after the second's."""
+    place = tmp_path_factory.mktemp("served")
+    publish(forecast_from(archive, archive.days[1]), archive, place, ("nc", "tif"))
+    publish(forecast_from(archive, archive.days[-1], degraded=("yesterday is missing",)), archive, place, ("tif",))
+    return place
+
+
+@pytest.fixture(scope="module")
+def client(folder, archive_path):
+    with TestClient(create_app(folder, str(archive_path))) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def run(client):
+    """The one with the known days."""
+    return client.get("/api/runs").json()["runs"][-1]
+
+
+@pytest.fixture(scope="module")
+def below(run):
+    return f"/api/runs/{run['id']}/{run['version']}"
+
+
+def raster_of(folder, run, lead):
+    return folder / run["id"] / f"pm25_{run['id']}_T+{lead}.tif"
+
+
+def image_of(response):
+    return np.asarray(Image.open(io.BytesIO(response.content)).convert("RGBA"))
+
+
+def test_runs_say_what_they_are(client, run, archive):
+    newest, oldest = client.get("/api/runs").json()["runs"]
+    assert (newest["id"], oldest["id"]) == (str(archive.days[-1]), str(archive.days[1]))
+    assert newest["degraded"] == ["yesterday is missing"]
+    assert oldest["degraded"] == []
+    assert oldest["simulated"]
+    grid = archive.domain.fine
+    assert oldest["bounds"] == pytest.approx([grid.west, grid.south, grid.east, grid.north])
+    assert [lead["valid"] for lead in run["leads"]] == [str(archive.days[1] + timedelta(days=n)) for n in (1, 2, 3)]
+    assert set(run["leads"][0]["variables"]) == {"pm25", "exceedance", "index", "change", "truth", "error"}
+    assert set(newest["leads"][0]["variables"]) == {"pm25", "exceedance", "index", "change"}
+
+
+def test_health_fails_when_the_newest_run_is_old_or_there_is_none(folder, client, tmp_path):
+    assert client.get("/api/health").json()["status"] == "ok"
+    stale = TestClient(create_app(folder, stale_after_hours=0)).get("/api/health")
+    assert (stale.status_code, stale.json()["status"]) == (503, "stale")
+    empty = TestClient(create_app(tmp_path)).get("/api/health")
+    assert (empty.status_code, empty.json()["status"]) == (503, "empty")
+
+
+def test_what_cannot_be_shown_is_named(archive, tmp_path):
+    publish(forecast_from(archive, archive.days[1]), archive, tmp_path, ("nc",))
+    (tmp_path / "2020-01-01").mkdir()
+    broken = publish(forecast_from(archive, archive.days[2]), archive, tmp_path, ("tif",))
+    for path in broken.glob("*.tif"):
+        path.write_bytes(b"no raster")
+    left_out = TestClient(create_app(tmp_path)).get("/api/health").json()["left_out"]
+    assert set(left_out) == {"2020-01-01", str(archive.days[1]), str(archive.days[2])}
+    assert "--format tif" in left_out[str(archive.days[1])]
+    assert "Make the forecast again" in left_out[str(archive.days[2])]
+
+
+def test_a_tile_is_the_pixels_of_the_raster_through_the_colours(client, below, run, folder):
+    z, x, y = TILE
+    shown = image_of(client.get(f"{below}/tiles/pm25/2/{z}/{x}/{y}.png"))
+    across = (np.arange(256) + 0.5) / 256
+    lon = (x + across) / 2**z * 360 - 180
+    lat = np.degrees(np.arctan(np.sinh(np.pi * (1 - 2 * (y + across) / 2**z))))
+    with rasterio.open(raster_of(folder, run, 2)) as raster:
+        for row, col in ((0, 0), (13, 200), (128, 128), (255, 31), (255, 255)):
+            steps = next(raster.sample([(lon[col], lat[row])]))[0]
+            if steps == MISSING:
+                assert shown[row, col, 3] == 0
+                continue
+            wanted = matplotlib.colormaps[PM25.palette](PM25.norm(steps * 0.1), bytes=True)
+            assert np.abs(shown[row, col].astype(int) - wanted).max() <= 3
+    assert (shown[..., 3] == 255).mean() > 0.5
+
+
+@pytest.mark.parametrize("place", [TILE, (7, 67, 45), (6, 33, 22)], ids=["full", "first overview", "second"])
+def test_tiles_agree_with_another_reader(run, folder, place):
+    z, x, y = place
+    path = raster_of(folder, run, 1)
+    ours = rasters.tile(path, z, x, y)
+    with Reader(str(path)) as reader:
+        image = reader.tile(x, y, z, tilesize=256, resampling_method="nearest", reproject_method="nearest")
+        theirs = image.array[0].filled(MISSING)
+    both = (ours != MISSING) & (theirs != MISSING)
+    assert (ours != MISSING).sum() == pytest.approx((theirs != MISSING).sum(), rel=0.02)
+    assert np.corrcoef(ours[both], theirs[both])[0, 1] > 0.995
+    assert np.median(np.abs(ours[both].astype(int) - theirs[both])) <= (0 if place == TILE else 2)
+
+
+def test_differences_and_classes(client, below, run):
+    z, x, y = TILE
+    path = f"{below}/tiles/{{}}/1/{z}/{x}/{y}.png"
+    steps = rasters.tile(_raster(client, run), z, x, y)
+    here = steps != MISSING
+    index = image_of(client.get(path.format("index")))
+    numbers = np.searchsorted(INDEX.edges, np.round(steps * 0.1, 6))
+    wanted = np.array([colors.to_rgb(c) for c in INDEX.colours])[numbers] * 255
+    assert np.abs(index[here][:, :3] - wanted[here]).max() < 1
+    exceeded = image_of(client.get(path.format("exceedance")))
+    above = np.all(np.abs(exceeded[..., :3] - 255 * np.array(colors.to_rgb(EXCEEDANCE.colours[0]))) < 1, axis=-1)
+    assert np.array_equal(above[here], steps[here] <= 150)
+    change = image_of(client.get(path.format("change")))  # T+1 equals the start day here
+    middle = matplotlib.colormaps["RdBu_r"](0.5, bytes=True)
+    assert np.abs(change[here].astype(int) - middle).max() <= 3
+
+
+def _raster(client, run):
+    service_folder = client.app.state.service.folder
+    return service_folder / f".{run['id']}.{run['version']}" / f"pm25_{run['id']}_T+1.tif"
+
+
+def test_the_error_is_the_forecast_minus_what_came(client, below, archive, run):
+    row, col = (round(float(part)) for part in archive.domain.fine.row_col(*PO))
+    came = archive.pm25(archive.days[2])[row, col]
+    said = client.get(f"{below}/point", params={"lat": PO[0], "lon": PO[1]}).json()["forecast"][0]["pm25"]
+    z = 12
+    x, y = _tile_of(*PO, z)
+    shown = image_of(client.get(f"{below}/tiles/error/1/{z}/{int(x)}/{int(y)}.png"))
+    pixel = shown[int(y % 1 * 256), int(x % 1 * 256)]
+    step = round((said - came) * 10)
+    palette = np.frombuffer(colours("error").palette, np.uint8).reshape(-1, 3)
+    assert np.array_equal(pixel[:3], palette[colours("error").numbers[np.int16(step).view(np.uint16)]])
+    assert abs(said - came) > 0.2
+
+
+def _tile_of(lat, lon, z):
+    return (lon + 180) / 360 * 2**z, (1 - np.arcsinh(np.tan(np.radians(lat))) / np.pi) / 2 * 2**z
+
+
+def test_a_point_is_what_the_netcdf_has(client, below, run, folder):
+    answer = client.get(f"{below}/point", params={"lat": PO[0], "lon": PO[1]}).json()
+    rows = products.point(folder / run["id"] / f"pm25_{run['id']}.nc", *PO)
+    assert [lead["pm25"] for lead in answer["forecast"]] == pytest.approx([row["pm2p5"] for row in rows], abs=1e-3)
+    assert answer["lat"] == pytest.approx(rows[0]["lat"])
+    assert answer["forecast"][0]["index"] in INDEX.names
+    assert answer["quality"] == "good"
+
+
+def test_the_sea_has_no_value(client, below, archive):
+    row, col = np.argwhere(~archive.land())[0]
+    lat, lon = archive.domain.fine.lat_lon(row, col)
+    answer = client.get(f"{below}/point", params={"lat": float(lat), "lon": float(lon)}).json()
+    assert [lead["pm25"] for lead in answer["forecast"]] == [None] * 3
+
+
+def test_a_box_by_hand(client, below, run, folder, archive):
+    box = {"north": 46.0, "west": 8.0, "south": 44.9, "east": 9.5}
+    answer = client.get(f"{below}/box", params=box).json()["leads"][1]
+    rows, cols = archive.domain.fine.slices(**box)
+    with rasterio.open(raster_of(folder, run, 2)) as raster:
+        steps = raster.read(1)[rows, cols]
+    area = np.broadcast_to(archive.domain.fine.row_area_km2[rows, None], steps.shape)[steps != MISSING]
+    values = steps[steps != MISSING] * 0.1
+    assert answer["mean"] == pytest.approx((values * area).sum() / area.sum(), abs=1e-3)
+    assert answer["area_km2"] == pytest.approx(area.sum(), abs=0.1)
+    assert (answer["low"], answer["high"]) == pytest.approx((values.min(), values.max()))
+    assert answer["median"] == pytest.approx(np.median(values), abs=0.2)
+    assert answer["above"][0]["share"] == pytest.approx(area[values > 15.05].sum() / area.sum(), abs=1e-6)
+
+
+def test_a_box_at_sea_has_no_numbers(client, below, archive):
+    row, col = np.argwhere(~archive.land())[0]
+    lat, lon = (float(part) for part in archive.domain.fine.lat_lon(row, col))
+    edges = {"north": lat + 0.001, "south": lat - 0.001, "west": lon - 0.001, "east": lon + 0.001}
+    answer = client.get(f"{below}/box", params=edges).json()
+    assert (answer["leads"][0]["mean"], answer["leads"][0]["area_km2"]) == (None, 0.0)
+
+
+def test_stations_stand_where_they_are_and_differ_by_what_they_say(client, below, archive):
+    found = client.get(f"{below}/stations/1").json()["features"]
+    assert len(found) == len(archive.stations)
+    observed = archive.stations_pm25(archive.days[2])
+    for feature, lat, lon, value in zip(found, archive.stations.lat, archive.stations.lon, observed, strict=True):
+        assert feature["geometry"]["coordinates"] == pytest.approx([lon, lat])
+        figures = feature["properties"]
+        if np.isfinite(value):
+            assert figures["observed"] == pytest.approx(value, abs=0.06)
+            here = client.get(f"{below}/point", params={"lat": lat, "lon": lon}).json()["forecast"][0]["pm25"]
+            assert figures["forecast"] == here
+            if here is not None:
+                assert figures["difference"] == pytest.approx(here - value, abs=0.11)
+    start = client.get(f"{below}/stations/0").json()["features"][0]["properties"]
+    assert (start["forecast"], start["difference"]) == (None, None)
+
+
+def test_history_is_the_archive_around_the_start_day(client, below, archive):
+    answer = client.get(f"{below}/history", params={"lat": PO[0], "lon": PO[1]}).json()
+    assert [entry["day"] for entry in answer["days"]] == [str(day) for day in archive.days]
+    row, col = (round(float(part)) for part in archive.domain.fine.row_col(*PO))
+    values = [archive.pm25(day)[row, col] for day in archive.days]
+    assert [entry["pm25"] for entry in answer["days"]] == pytest.approx(values, abs=0.06)
+    away = [station["distance_km"] for station in answer["stations"]]
+    assert away == sorted(away)
+    assert 0 < len(away) <= 3
+    assert max(away) <= 50
+    first = answer["stations"][0]
+    index = list(archive.stations.ids).index(first["id"])
+    north_km = (archive.stations.lat[index] - PO[0]) * 111.19
+    east_km = (archive.stations.lon[index] - PO[1]) * 111.19 * np.cos(np.radians(PO[0]))
+    assert first["distance_km"] == pytest.approx(np.hypot(north_km, east_km), rel=0.01, abs=0.06)
+
+
+def test_without_an_archive_what_needs_one_is_refused(folder):
+    client = TestClient(create_app(folder))
+    run = client.get("/api/runs").json()["runs"][-1]
+    assert set(run["leads"][0]["variables"]) == {"pm25", "exceedance", "index"}
+    below = f"/api/runs/{run['id']}/{run['version']}"
+    for path in ("/history?lat=45&lon=9", "/stations/1", "/tiles/error/1/6/33/22.png"):
+        answer = client.get(below + path)
+        assert answer.status_code == 404
+        assert "archive" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "{below}/point?lat=nan&lon=9",
+        "{below}/point?lat=inf&lon=9",
+        "{below}/point?lat=1e308&lon=9",
+        "{below}/point?lat=89&lon=9",
+        "{below}/point?lat=45",
+        "{below}/box?north=45&south=46&west=8&east=9",
+        "{below}/box?north=1e400&south=46&west=8&east=9",
+        "{below}/tiles/pm25/1/-1/0/0.png",
+        "{below}/tiles/pm25/1/99999999999999999999/0/0.png",
+        "{below}/tiles/pm25/1/3/8/0.png",
+        "{below}/tiles/pm25/1/3/0/-4.png",
+        "{below}/tiles/pm25/4/3/0/0.png",
+        "{below}/tiles/secret/1/3/0/0.png",
+        "{below}/tiles/..%2F..%2Fetc/1/3/0/0.png",
+        "{below}/stations/7",
+        "/api/runs/2020-01-01/00000000/point?lat=45&lon=9",
+        "/api/runs/..%2f..%2fetc/passwd0/point?lat=45&lon=9",
+        "/api/runs/2020-02-28/zzzzzzzz/point?lat=45&lon=9",
+        "/api/runs/2020-02-28%00/00000000/point?lat=45&lon=9",
+        "/api/nothing",
+        "/..%2f..%2fapp.py",
+        "/assets/%2e%2e/%2e%2e/app.py",
+    ],
+)
+def test_hostile_requests_are_refused_in_one_sentence(client, below, path):
+    answer = client.get(path.format(below=below))
+    assert 400 <= answer.status_code < 500
+    assert "Traceback" not in answer.text
+    assert len(answer.text) < 1000
+
+
+def test_other_methods_and_other_sites_are_refused(client, folder, below):
+    assert client.post("/api/runs").status_code == 405
+    assert client.delete(below + "/point").status_code == 405
+    assert "access-control-allow-origin" not in client.get("/api/runs", headers={"Origin": "https://other.org"}).headers
+    narrow = TestClient(create_app(folder, origins=("https://ours.org",)))
+    for origin, allowed in (("https://ours.org", True), ("https://other.org", False)):
+        headers = narrow.get("/api/runs", headers={"Origin": origin}).headers
+        assert ("access-control-allow-origin" in headers) is allowed
+
+
+def test_a_browser_asks_twice_and_is_told_that_nothing_changed(client, below):
+    z, x, y = TILE
+    for variable, lasts in (("pm25", True), ("error", False)):
+        path = f"{below}/tiles/{variable}/1/{z}/{x}/{y}.png"
+        first = client.get(path)
+        assert ("immutable" in first.headers["cache-control"]) is lasts
+        again = client.get(path, headers={"If-None-Match": first.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+    assert client.get("/api/legend").headers["etag"] == client.get("/api/legend").headers["etag"]
+    assert client.get("/api/legend").headers["content-encoding"] == "gzip"
+    assert "default-src 'self'" in client.get("/api/legend").headers["content-security-policy"]
+
+
+def test_the_legend_has_the_colours_of_the_tiles(client):
+    legend = client.get("/api/legend").json()
+    stop = legend["pm25"]["stops"][4]
+    number = colours("pm25").numbers[np.int16(round(stop["value"] * 10)).view(np.uint16)]
+    swatch = np.frombuffer(colours("pm25").palette, np.uint8).reshape(-1, 3)[number]
+    assert np.abs(swatch - 255 * np.array(colors.to_rgb(stop["colour"]))).max() <= 3
+    classes = legend["index"]["classes"]
+    assert [c["to"] for c in classes] == [*INDEX.edges, None]
+    assert classes[0]["from"] is None
+
+
+def test_towns_are_on_the_map(client, run):
+    west, south, east, north = run["bounds"]
+    towns = client.get("/api/places").json()
+    assert "Milan" in [town["name"] for town in towns[:3]]
+    assert all(south <= town["lat"] <= north and west <= town["lon"] <= east for town in towns)
+
+
+def test_a_publish_never_shows_a_mixed_run(archive, tmp_path):
+    """Readers ask for all leads of one version while two forecasts replace each other."""
+    day, factors = archive.days[1], (1.0, 2.0)
+    versions = [forecast_from(archive, day, scale) for scale in factors]
+    expected = [[float(f[rc]) for f in v.fields] for v in versions for rc in [_row_col(archive)]]
+    publish(versions[0], archive, tmp_path, ("tif",))
+    stop, seen = threading.Event(), []
+
+    def write():
+        for turn in range(12):
+            publish(versions[(turn + 1) % 2], archive, tmp_path, ("tif",))
+        stop.set()
+
+    with TestClient(create_app(tmp_path)) as client:
+        writer = threading.Thread(target=write)
+        writer.start()
+        while not stop.is_set():
+            run = client.get("/api/runs").json()["runs"][0]
+            below = f"/api/runs/{run['id']}/{run['version']}"
+            answer = client.get(f"{below}/point", params={"lat": PO[0], "lon": PO[1]})
+            assert answer.status_code in (200, 404, 503)
+            tile = client.get(f"{below}/tiles/pm25/1/5/16/11.png")
+            assert tile.status_code in (200, 404, 503)
+            if answer.status_code == 200:
+                values = [lead["pm25"] for lead in answer.json()["forecast"]]
+                seen.append(values)
+                assert any(values == pytest.approx(wanted, abs=0.06) for wanted in expected)
+        writer.join()
+    assert len(seen) > 3
+
+
+def _row_col(archive):
+    return tuple(round(float(part)) for part in archive.domain.fine.row_col(*PO))
+
+
+def test_the_archive_may_grow_while_it_is_served(folder, archive_path, monkeypatch):
+    from cranpm.serve import truth
+
+    held = truth.Truth(str(archive_path))
+    first = held.archive
+    assert held.archive is first
+    monkeypatch.setattr(truth, "REOPEN_SECONDS", -1.0)
+    assert held.archive is not first
+    monkeypatch.setattr(truth, "KEPT_DAYS", 1)
+    one, other = held.raster(first.days[0]), held.raster(first.days[1])
+    assert (one.exists(), other.exists()) == (False, True)
+    held.close()
+
+
+def test_too_many_at_once_are_told_to_wait(client, below, monkeypatch):
+    from cranpm.serve import service
+
+    monkeypatch.setattr(service, "PATIENCE_SECONDS", 0.05)
+    gate = client.app.state.service.gate
+    held = [gate.acquire() for _ in range(2)]
+    try:
+        answer = client.get(f"{below}/box?north=46&south=45&west=8&east=9.123")
+    finally:
+        for _ in held:
+            gate.release()
+    assert answer.status_code == 503
+    assert answer.headers["retry-after"] == "2"
+
+
+def test_the_command_serves_and_says_what_it_leaves_out(folder, archive_path, monkeypatch, capsys):
+    asked = {}
+    monkeypatch.setattr(uvicorn, "run", lambda app, **how: asked.update(how))
+    assert run_cli(monkeypatch, "serve", str(folder), "--archive", str(archive_path), "--port", "8123") == 0
+    assert (asked["host"], asked["port"]) == ("127.0.0.1", 8123)
+    assert "2 forecasts" in capsys.readouterr().out
+    assert run_cli(monkeypatch, "serve", str(folder / "none")) == 1
+    assert "a folder of forecasts" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(CranpmError, match="cranpm forecast --out"):
+        create_app(tmp_path / "none")
+
+
+def test_age_is_told_since_the_run_was_made(folder):
+    runs, _ = list_runs(folder)
+    made = datetime.now(UTC) - timedelta(hours=5)
+    assert replace(runs[0], made=made).age_hours == pytest.approx(5, abs=0.01)
+
+
+def test_the_document_can_be_read(client):
+    paths = client.get("/api/openapi.json").json()["paths"]
+    assert len(paths) == 9
+    assert all(set(operations) == {"get"} for operations in paths.values())
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_random_requests_never_break_it(client, run):
+    """Half of them with the day and version of a run, so that they reach beyond."""
+    schema = schemathesis.openapi.from_asgi("/api/openapi.json", client.app)
+    fixed, sent = {"day": run["id"], "version": run["version"]}, []
+    for found in schema.get_all_operations():
+
+        @given(case=found.ok().as_strategy(), real=booleans())
+        @settings(max_examples=15, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+        def send(case, real):
+            if real:
+                case.path_parameters |= {name: fixed[name] for name in fixed if name in case.path_parameters}
+            response = case.call()
+            sent.append(response.status_code)
+            case.validate_response(response, excluded_checks=[schemathesis.checks.not_a_server_error])
+            assert response.status_code < 500
+
+        send()
+    assert {200, 404} <= set(sent)
