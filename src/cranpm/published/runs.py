@@ -3,10 +3,12 @@
 import json
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import rasterio
 
@@ -35,6 +37,7 @@ class Run:
     method: str
     simulated: bool
     degraded: tuple[str, ...]
+    provenance: Mapping[str, Any] = field(default_factory=dict, hash=False, compare=False)
 
     def valid(self, lead: int) -> date:
         return self.day + timedelta(days=lead)
@@ -56,10 +59,15 @@ def list_runs(folder: Path) -> tuple[list[Run], dict[str, str]]:
     runs, left_out = [], {}
     for link in sorted((p for p in folder.iterdir() if re.match(DAY, p.name)), reverse=True):
         try:
-            runs.append(_load(folder, link.name, current_version(folder, link.name)))
+            runs.append(current_run(folder, link.name))
         except CranpmError as error:
             left_out[link.name] = str(error)
     return runs, left_out
+
+
+def current_run(folder: Path, day: str) -> Run:
+    """The run of a day that is published now."""
+    return _load(folder.resolve(), day, current_version(folder, day))
 
 
 def find_run(folder: Path, day: str, version: str) -> Run:
@@ -70,7 +78,7 @@ def find_run(folder: Path, day: str, version: str) -> Run:
             found="another one: it was published anew",
             remedy="Load /api/runs again.",
         )
-    return _load(folder, day, version)
+    return _load(folder.resolve(), day, version)
 
 
 def current_version(folder: Path, day: str) -> str:
@@ -111,4 +119,5 @@ def _load(folder: Path, day: str, version: str) -> Run:
         method=str(provenance["method"]),
         simulated=SIMULATION in sources,
         degraded=() if tags["degraded"] == "no" else tuple(tags["degraded"].split("; ")),
+        provenance=provenance,
     )

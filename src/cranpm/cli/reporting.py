@@ -1,0 +1,27 @@
+"""The command that writes a report."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cranpm.cli.console import err
+
+
+def report(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="What `cranpm forecast` or `cranpm verify` wrote: OUT, or OUT/DAY.")
+    ],
+    path: Annotated[Path | None, typer.Option("--out", help="HTML file. Default: DIR.html beside the folder.")] = None,
+    archive: Annotated[
+        str | None, typer.Option(help="Archive that may know how a forecast turned out; not for verifications.")
+    ] = None,
+) -> None:
+    """Write one HTML file about a forecast or a verification: it needs no network and prints well."""
+    from cranpm.report import write_report
+    from cranpm.store import Archive
+
+    target = path or folder.parent / f"{folder.name}.html"
+    with err.status("writing the report"):
+        write_report(folder, target, Archive(archive) if archive else None)
+    print(f"{target}  ({target.stat().st_size / 1e6:.1f} MB)")
