@@ -3,8 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 ARCHIVE := build/europe.archive
+PAGE := src/cranpm/serve/page/index.html
 
-.PHONY: help forecast table1 experiments transfer test test-long lint format geography clean
+.PHONY: help forecast map page screens table1 experiments transfer test test-long lint format geography clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -18,6 +19,19 @@ $(READY): pyproject.toml constraints.txt
 forecast: $(READY) ## simulate some days of Europe and forecast the next three at 1 km
 	@$(BIN)/cranpm simulate --domain europe --days 2022-01-24..2022-01-28 $(ARCHIVE)
 	@$(BIN)/cranpm forecast --archive $(ARCHIVE) --day 2022-01-25 --out build/forecast
+	@$(BIN)/cranpm report build/forecast --archive $(ARCHIVE)
+	@echo "open build/forecast.html in a browser; for the map: make map"
+
+map: $(READY) $(PAGE) ## show the forecast as a web map on this machine
+	@$(BIN)/cranpm serve build/forecast --archive $(ARCHIVE)
+
+page: $(PAGE) ## build the web page
+$(PAGE): $(READY) $(wildcard web/*.* web/src/* web/src/*/*)
+	@echo "building the page"
+	@tools/build_page.sh $(BIN) >/dev/null
+
+screens: $(READY) $(PAGE) ## take the pictures of the map in docs/screens (after make forecast; needs chromium)
+	@$(BIN)/python tools/take_screens.py build/forecast $(ARCHIVE) docs/screens
 
 table1: $(READY) ## train ours and all opponents on the simulated Alps and verify them (two hours; goes on when stopped)
 	@tools/table1.sh $(BIN)/cranpm build/table1 build/alps.archive
@@ -28,7 +42,8 @@ experiments: $(READY) ## the paper's tables 3a to 3c, counterfactuals and learni
 transfer: $(READY) ## Europe's weights on simulated India and North America, as they are and tuned (an hour)
 	@tools/transfer.sh $(BIN)/cranpm build/transfer
 
-test: lint ## lint, types and all tests but the long ones
+test: lint $(PAGE) ## lint, types and all tests but the long ones
+	@tools/install_browser.sh
 	@$(BIN)/python -m pytest -m "not long" --cov --cov-report=term --durations=15
 
 test-long: $(READY) ## the tests that take minutes
@@ -47,4 +62,4 @@ geography: $(READY) ## rebuild the packaged relief, coast and towns from PyPI
 	@$(BIN)/python tools/build_geography.py
 
 clean: ## remove what the targets made, .venv too
-	@rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	@rm -rf .venv build web/node_modules src/cranpm/serve/page .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

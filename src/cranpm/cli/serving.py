@@ -1,11 +1,13 @@
 """The command that shows forecasts in a browser."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 MOST_CONNECTIONS = 512
+CACHE_MB = "128"
 
 
 def serve(
@@ -24,6 +26,7 @@ def serve(
     ] = None,
 ) -> None:
     """Show a folder of forecasts as a web map with an API, read-only."""
+    os.environ.setdefault("GDAL_CACHEMAX", CACHE_MB)  # read when GDAL first needs it
     import uvicorn
 
     from cranpm.published.runs import list_runs

@@ -73,8 +73,7 @@ def legend(variable: str) -> dict[str, Any]:
     return {"kind": "classes", "label": style.label, "unit": UNIT, "note": style.note, "classes": classes}
 
 
-@lru_cache(maxsize=KEPT_TILES)
-def tile(variable: str, raster: Path, minus: Path | None, z: int, x: int, y: int) -> bytes:
+def draw_tile(variable: str, raster: Path, minus: Path | None, z: int, x: int, y: int) -> bytes:
     """PNG of a raster, or of its difference to another."""
     steps = rasters.tile(raster, z, x, y)
     if minus is not None:
@@ -82,3 +81,7 @@ def tile(variable: str, raster: Path, minus: Path | None, z: int, x: int, y: int
         here = (steps != MISSING) & (other != MISSING)
         steps = np.where(here, np.clip(steps.astype(np.int32) - other, -32767, 32767), MISSING).astype(np.int16)
     return colours(variable).paint(steps)
+
+
+tile = lru_cache(maxsize=KEPT_TILES)(draw_tile)
+"""The same, of which the last ones asked for are remembered."""

@@ -1,0 +1,6 @@
+declare module "virtual:atlas/*" {
+  const topology: import("topojson-specification").Topology<{
+    countries: import("topojson-specification").GeometryCollection;
+  }>;
+  export default topology;
+}

@@ -1,0 +1,108 @@
+/** The choices beside the map: run, variable, stations, and the lead under it. */
+
+import { hasArchive, leadOf, VARIABLES, type Variable } from "./api";
+import type { StationColour } from "./choice";
+import { byId, element } from "./element";
+import { drawRadios } from "./radios";
+import type { Session } from "./session";
+import { fullDay, weekday } from "./wording";
+
+const NAMES: Record<Variable, [title: string, detail: string]> = {
+  pm25: ["PM2.5", "Daily mean"],
+  index: ["Air quality index", "Good to extremely poor"],
+  exceedance: ["Exceedance", "Thresholds passed"],
+  change: ["Change", "Forecast − start day"],
+  truth: ["Truth", "The day as it was"],
+  error: ["Error", "Forecast − truth"],
+};
+const MISSING: Partial<Record<Variable, string>> = {
+  change: "The archive lacks the start day",
+  truth: "The archive lacks this day",
+  error: "The archive lacks this day",
+};
+const NO_ARCHIVE = "Needs an archive of past days";
+const STATION_NAMES: [StationColour, string, string][] = [
+  ["off", "Off", "No stations"],
+  ["observed", "Observed", "What the stations measured"],
+  ["difference", "Model − obs.", "Forecast minus measurement"],
+];
+
+export function showControls(session: Session): { stationsMissing: (reason: string) => void } {
+  const run = byId<HTMLSelectElement>("run");
+  run.addEventListener("change", () => session.choose({ run: run.value }));
+  const withoutStations = new Map<string, string>();
+  const key = () => `${session.run.id}/${session.run.version}/${session.choice.lead}`;
+  session.listen(() => {
+    drawRuns(run, session);
+    drawLeads(session);
+    drawVariables(session);
+    drawStations(session, withoutStations.get(key()) ?? null);
+  });
+  openOnSmallScreens(session);
+  return {
+    stationsMissing(reason) {
+      withoutStations.set(key(), reason);
+      session.choose({ stations: "off" });
+    },
+  };
+}
+
+function drawRuns(select: HTMLSelectElement, { runs, run }: Session): void {
+  const wanted = runs.map(({ id, version }) => `${id}/${version}`).join();
+  if (select.dataset["runs"] !== wanted) {
+    select.dataset["runs"] = wanted;
+    select.replaceChildren(...runs.map(({ id }, i) =>
+      element("option", { value: id }, fullDay(id) + (i === 0 && runs.length > 1 ? " (newest)" : ""))));
+  }
+  select.value = run.id;
+}
+
+function drawLeads(session: Session): void {
+  const options = session.run.leads.map(({ lead, valid }) => ({
+    value: lead, title: weekday(valid), detail: `T+${lead}`, missing: null,
+  }));
+  drawRadios(byId("leads"), "lead", options, session.choice.lead, (lead) => session.choose({ lead }));
+}
+
+function drawVariables(session: Session): void {
+  const { variables } = leadOf(session.run, session.choice.lead);
+  const archive = hasArchive(session.run);
+  const options = VARIABLES.map((value) => {
+    const reason = archive ? (MISSING[value] ?? "Not part of this forecast") : NO_ARCHIVE;
+    const [title, detail] = NAMES[value];
+    return { value, title, detail, missing: variables.includes(value) ? null : reason };
+  });
+  drawRadios(byId("variables"), "variable", options, session.choice.variable,
+    (variable) => session.choose({ variable }));
+}
+
+function drawStations(session: Session, refused: string | null): void {
+  const missing = hasArchive(session.run) ? refused : NO_ARCHIVE;
+  const options = STATION_NAMES.map(([value, title, detail]) => ({
+    value, title, detail, missing: value === "off" ? null : missing,
+  }));
+  const group = byId("stations");
+  byId("stations-reason").textContent = missing ?? "";
+  drawRadios(group, "stations", options, missing ? "off" : session.choice.stations,
+    (stations) => session.choose({ stations }));
+}
+
+/** On a phone the choices are a sheet that a button on the map opens. */
+function openOnSmallScreens(session: Session): void {
+  const [sheet, opener] = [byId("choices"), byId("choices-open")];
+  const open = (yes: boolean) => {
+    sheet.classList.toggle("open", yes);
+    opener.setAttribute("aria-expanded", String(yes));
+    if (yes) byId("choices-close").focus();
+    else opener.focus();
+  };
+  opener.addEventListener("click", () => open(!sheet.classList.contains("open")));
+  byId("choices-close").addEventListener("click", () => open(false));
+  sheet.addEventListener("keydown", ({ key }) => {
+    if (key === "Escape" && sheet.classList.contains("open")) open(false);
+  });
+  session.listen(({ choice }) => {
+    byId("choices-open-text").textContent = NAMES[choice.variable][0];
+    opener.setAttribute("aria-label", `Map options, now ${NAMES[choice.variable][0]}`);
+  });
+}

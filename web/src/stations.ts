@@ -1,0 +1,97 @@
+/** Stations as circles in the map's own colours: what they observed, or by how much the forecast was off. */
+
+import {
+  Popup, type ExpressionSpecification, type GeoJSONSource, type Map, type MapLayerMouseEvent,
+} from "maplibre-gl";
+import { getStations, type Shade, type StationNumbers, type Stations } from "./api";
+import { element } from "./element";
+import type { Readiness } from "./readiness";
+import type { Session } from "./session";
+import { concentration, signed } from "./wording";
+
+const LAYER = "stations";
+const nothing: Stations = { type: "FeatureCollection", features: [] };
+
+/** Colour by a property, as the legend of that quantity has it. */
+function byLegend({ stops }: Shade, property: string): ExpressionSpecification {
+  const steps = stops.flatMap(({ value, colour }) => [value, colour]);
+  return [
+    "interpolate", ["linear"], ["get", property], ...steps,
+  ] as unknown as ExpressionSpecification;
+}
+
+export function showStations(
+  map: Map, session: Session, readiness: Readiness, onMissing: (reason: string) => void,
+): void {
+  map.addSource(LAYER, { type: "geojson", data: nothing });
+  map.addLayer({
+    id: LAYER, type: "circle", source: LAYER,
+    paint: {
+      "circle-radius": ["interpolate", ["linear"], ["zoom"], 3, 3.2, 6, 5.5, 9, 9],
+      "circle-stroke-width": ["interpolate", ["linear"], ["zoom"], 3, 0.8, 8, 1.6],
+      "circle-stroke-color": "#14181d",
+    },
+  });
+  offerPopup(map, session.legends.pm25.unit);
+
+  let wanted = "";
+  session.listen(async ({ run, choice: { stations, lead } }) => {
+    const key = stations === "off" ? "off" : `${run.id}/${run.version}/${lead}/${stations}`;
+    if (key === wanted) return;
+    wanted = key;
+    if (stations === "off") return draw(map, nothing);
+    const release = readiness.hold();
+    try {
+      const all = await getStations(run, lead);
+      if (wanted === key) drawBy(map, session, all, stations);
+    } catch (error) {
+      if (wanted !== key) return;
+      draw(map, nothing);
+      const reason = await session.explain(error);
+      if (reason) onMissing(reason);
+    } finally {
+      release();
+    }
+  });
+}
+
+const draw = (map: Map, data: Stations) => map.getSource<GeoJSONSource>(LAYER)?.setData(data);
+
+function drawBy(map: Map, session: Session, all: Stations, property: "observed" | "difference"): void {
+  const { error, pm25 } = session.legends;
+  const known = all.features.filter(({ properties }) => properties[property] !== null);
+  map.setPaintProperty(LAYER, "circle-color", byLegend(property === "difference" ? error : pm25, property));
+  draw(map, { ...all, features: known });
+  if (known.length === 0) session.say("No station has a value for this day.");
+}
+
+function offerPopup(map: Map, unit: string): void {
+  const popup = new Popup({ closeButton: false, focusAfterOpen: false, offset: 10, maxWidth: "260px" });
+  const open = ({ features }: MapLayerMouseEvent) => {
+    const found = features?.[0];
+    if (!found || found.geometry.type !== "Point") return;
+    const [lon, lat] = found.geometry.coordinates as [number, number];
+    popup.setLngLat([lon, lat])
+      .setDOMContent(describe(found.properties as StationNumbers, unit)).addTo(map);
+    map.getCanvas().style.cursor = "pointer";
+  };
+  const close = () => {
+    popup.remove();
+    map.getCanvas().style.cursor = "";
+  };
+  map.on("mousemove", LAYER, open);
+  map.on("click", LAYER, open);
+  map.on("mouseleave", LAYER, close);
+}
+
+function describe(station: StationNumbers, unit: string): HTMLElement {
+  const row = (name: string, value: string) =>
+    element("div", {}, element("dt", {}, name), element("dd", {}, value));
+  return element("div", { class: "station-popup" },
+    element("strong", {}, station.id),
+    element("span", {}, ` ${station.area} ${station.type}`),
+    element("dl", {},
+      row("observed", `${concentration(station.observed)} ${unit}`),
+      row("forecast", `${concentration(station.forecast)} ${unit}`),
+      row("difference", `${signed(station.difference)} ${unit}`)));
+}

@@ -1,0 +1,16 @@
+import { defineConfig } from "vite";
+import { europeanAtlas } from "./atlas.ts";
+
+const api = process.env["CRANPM_API"] ?? "http://127.0.0.1:8000";
+
+export default defineConfig({
+  base: "./",
+  plugins: [europeanAtlas()],
+  server: { proxy: { "/api": api } },
+  build: {
+    outDir: "../src/cranpm/serve/page",
+    emptyOutDir: true,
+    target: "es2022",
+    chunkSizeWarningLimit: 1500, // the map library alone is 1.1 MB before compression
+  },
+});
