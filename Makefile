@@ -8,7 +8,7 @@ PAGE := src/cranpm/serve/page/index.html
 .PHONY: help forecast map page screens table1 experiments transfer test test-long lint format geography clean
 
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 $(READY): pyproject.toml constraints.txt
 	@test -d .venv || $(PYTHON) -m venv .venv

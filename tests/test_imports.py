@@ -41,10 +41,14 @@ ORDER = (
     "fetch",
     "ingest",
     "native",
+    "raster",
     "figures",
     "predict",
     "products",
     "experiments",
+    "published",
+    "report",
+    "serve",
     "bench",
     "doctor",
     "cli",
@@ -55,13 +59,18 @@ INNER = {
     "model": "context settings patches attention places swin elevation wind encoder bridge decoder cranpm released "
     "presets cost __init__",
     "weights": "card authors readme sealed folder confine unpickle checkpoint __init__",
-    "bench": "machine archive network training forecasting verifying scaling ingesting __init__",
-    "cli": "console archive ingesting training forecasting verifying experimenting network benches __init__",
+    "bench": "machine archive drawing network training forecasting verifying scaling ingesting serving __init__",
+    "cli": "console archive ingesting training forecasting reporting serving verifying drawing experimenting "
+    "network benches __init__",
     "baselines": "base persistence damped climatology cams body convlstm simvp earthformer climax topoflow learned "
     "__init__",
     "verify": "tally structure bootstrap agency stations methods day run scores table tables means write __init__",
-    "figures": "style maps __init__",
+    "figures": "style sheet maps given verified trials overview comparison leads places ablation causes transfer "
+    "target reliability spectra animation catalogue __init__",
     "experiments": "intervene spec run report attention __init__",
+    "report": "parts forecast verification write __init__",
+    "published": "runs rasters places __init__",
+    "serve": "truth made service tiles around models answers app __init__",
     "sources": "place names variable classic write netcdf files grib base regrid daily fields era5 cams ghap elevation "
     "eea openaq cloud ifs __init__ apart",
     "train": "settings optimise state validate record material start keep loop __init__",

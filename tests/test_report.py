@@ -115,6 +115,15 @@ def test_too_large_a_report_is_refused(folder, tmp_path, monkeypatch):
     assert not (tmp_path / "x.html").exists()
 
 
-def test_valid_days_follow_the_start_day(folder):
-    for run in list_runs(folder)[0]:
-        assert [run.valid(lead) - run.day for lead in run.leads] == [timedelta(days=lead) for lead in run.leads]
+def test_what_an_archive_cannot_say_is_said(folder, archive, archive_path, tmp_path):
+    """Of a run whose start day it lacks there is no persistence to compare with."""
+    from cranpm.report.forecast import forecast_report
+
+    run = next(run for run in list_runs(folder)[0] if run.day == archive.days[1])
+    lacking = replace(run, day=archive.days[0] - timedelta(days=1))
+    outcome = {section.title: section for section in forecast_report(run, archive).sections}["How it turned out"]
+    assert len(outcome.tables[0].rows) == 3
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(run), "raster", lambda self, lead: run.folder / f"pm25_{run.day}_T+{lead}.tif")
+        sections = {section.title: section for section in forecast_report(lacking, archive).sections}
+    assert "does not hold" in sections["How it turned out"].texts[0]

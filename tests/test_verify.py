@@ -272,6 +272,23 @@ def test_records_are_made_again_when_something_changed(month, tmp_path):
     assert counted(*month.days[1:20]) == 1
 
 
+def test_scores_hold_what_reliability_needs(scores):
+    """Shares of bins over all pixels, means of the truth by its bin, and pairs at stations by the forecast's bin."""
+    found = scores.to_json()["methods"][scores.names[0]]["leads"]["T+1"]
+    pixels = found["fields"]["1 km"]["all"]
+    assert np.sum(pixels["joint"]) == pytest.approx(1)
+    assert np.sum(pixels["joint"], axis=0) == pytest.approx(pixels["bins"]["share"])  # summed over forecasts
+    present = np.array(pixels["bins"]["share"]) > 0
+    means = np.array(pixels["bin_truth"], dtype=float)
+    assert np.dot(means[present], np.array(pixels["bins"]["share"])[present]) == pytest.approx(pixels["mean_truth"])
+    forecast, observed = (part.ravel() for part in scores.pairs(0, 0))
+    inside = np.isfinite(forecast) & np.isfinite(observed) & (forecast > 10) & (forecast <= 15)
+    pairs = found["pairs_by_forecast"]
+    assert pairs["pairs"][2] == inside.sum() > 0
+    assert pairs["forecast"][2] == pytest.approx(forecast[inside].mean(dtype=float))
+    assert pairs["truth"][2] == pytest.approx(observed[inside].mean(dtype=float))
+
+
 def test_tables_say_what_scores_say(scores):
     tables = {table.name: table for table in all_tables(scores, "persistence", with_paper=True)}
     assert set(tables) == {

@@ -7,6 +7,7 @@ import numpy as np
 import rasterio
 from rasterio.shutil import copy as copy_raster
 
+from cranpm.errors import CranpmError
 from cranpm.grid import Array, Grid
 
 STEP_UGM3 = 0.1
@@ -17,7 +18,13 @@ BLOCK = 512
 def packed(field_ugm3: Array) -> Array:
     """int16 steps of 0.1 ug m-3; NaN becomes -32768."""
     present = np.isfinite(field_ugm3)
-    steps = np.where(present, field_ugm3, 0) * np.float32(1 / STEP_UGM3) + np.float32(0.5)
+    steps = np.floor(np.where(present, field_ugm3, 0) * np.float32(1 / STEP_UGM3) + np.float32(0.5))
+    if steps.size and max(steps.max(), -steps.min()) > -MISSING - 1:
+        raise CranpmError(
+            expected=f"values within {(-MISSING - 1) * STEP_UGM3:g} ug m-3 of 0",
+            found=f"{steps.min() * STEP_UGM3:g} to {steps.max() * STEP_UGM3:g}",
+            remedy="Check the field: files cannot hold these.",
+        )
     return np.where(present, steps.astype(np.int16), np.int16(MISSING))
 
 

@@ -24,6 +24,16 @@ def inside(box: Box, grid: Grid) -> bool:
     return north <= grid.north and west >= grid.west and south >= grid.south and east <= grid.east
 
 
+def part_of(part: Grid, whole: Grid) -> Window | None:
+    """Where a grid lies on another one; None where it is not cut out of it."""
+    rows, cols = whole.slices(part.north, part.west, part.south, part.east)
+    if rows.stop == rows.start or cols.stop == cols.start:
+        return None
+    found = whole.window(rows, cols)
+    same = found.shape == part.shape and max(abs(found.north - part.north), abs(found.west - part.west)) < 1e-6
+    return (rows, cols) if same else None
+
+
 def parse_region(text: str, grid: Grid) -> Window:
     """The window of a grid that a region's name, or a box written as N,W,S,E, covers."""
     box = regions().get(text) or parse_box(text, f"a region ({', '.join(regions())})", '--region "Po Valley"')

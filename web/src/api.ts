@@ -1,5 +1,7 @@
 /** What the server offers, as typed functions. Concentrations are in µg m⁻³, ages in hours. */
 
+const HOUR_MS = 3_600_000;
+
 export const VARIABLES = ["pm25", "index", "exceedance", "change", "truth", "error"] as const;
 export type Variable = (typeof VARIABLES)[number];
 
@@ -13,13 +15,25 @@ export interface Run {
   id: string;
   version: string;
   made: string;
-  age_hours: number;
   stale: boolean;
+  /** "made 40 h ago"; empty if the run is not stale. Absent from older servers. */
+  stale_reason?: string;
   method: string;
   simulated: boolean;
   degraded: string[];
   bounds: [west: number, south: number, east: number, north: number];
   leads: Lead[];
+}
+
+/** What the server offers, newest run first, and when it said so. */
+export interface Offer {
+  runs: Run[];
+  /** The server's clock as it answered, and this machine's at the same moment (ms since 1970). */
+  now: string;
+  readAt: number;
+  /** Changes with the colours of the tiles; empty from older servers. */
+  style: string;
+  archive: { source: string; simulated: boolean } | null;
 }
 
 export interface Shade {
@@ -103,17 +117,29 @@ async function get<T>(path: string): Promise<T> {
   const response = await fetch(new URL(`api/${path}`, document.baseURI));
   if (response.ok) return (await response.json()) as T;
   const detail = await response.json().then(
-    (body: { detail?: unknown }) => String(body.detail ?? response.statusText),
+    (body: { detail?: unknown }) => detailText(body.detail) || response.statusText,
     () => response.statusText,
   );
   if (response.status === 404) throw new NotOffered(detail);
   throw new Error(`The server answered ${response.status}: ${detail}`);
 }
 
+/** A refused parameter (422) is told as a list of objects, everything else as a sentence. */
+function detailText(detail: unknown): string {
+  if (Array.isArray(detail)) return detail.map(detailText).filter(Boolean).join("; ");
+  if (detail && typeof detail === "object") return "msg" in detail ? String(detail.msg) : JSON.stringify(detail);
+  return detail == null ? "" : String(detail);
+}
+
 const below = (run: Run, rest: string) => `runs/${run.id}/${run.version}/${rest}`;
 const at = ({ lat, lon }: Spot) => `lat=${lat.toFixed(5)}&lon=${lon.toFixed(5)}`;
 
-export const getRuns = () => get<{ runs: Run[] }>("runs").then((answer) => answer.runs);
+export async function getOffer(): Promise<Offer> {
+  const answer = await get<Partial<Offer> & { runs: Run[] }>("runs");
+  const readAt = Date.now();
+  const now = answer.now ?? new Date(readAt).toISOString();
+  return { runs: answer.runs, now, readAt, style: answer.style ?? "", archive: answer.archive ?? null };
+}
 export const getLegends = () => get<Legends>("legend");
 export const getPlaces = () => get<Place[]>("places");
 export const getPoint = (run: Run, spot: Spot) =>
@@ -123,14 +149,21 @@ export const getStations = (run: Run, lead: number) =>
   get<Stations>(below(run, `stations/${lead}`));
 
 /** The address of a frame's tiles; {z}, {x} and {y} stay open for the map to fill in. */
-export function tileAddress(run: Run, variable: Variable, lead: number): string {
+export function tileAddress(run: Run, variable: Variable, lead: number, style: string): string {
   const root = new URL("api/", document.baseURI).href;
-  return `${root}${below(run, `tiles/${variable}/${lead}`)}/{z}/{x}/{y}.png`;
+  const query = style && `?style=${encodeURIComponent(style)}`;
+  return `${root}${below(run, `tiles/${variable}/${lead}`)}/{z}/{x}/{y}.png${query}`;
 }
+
+export const isSame = (a: Run, b: Run) => a.id === b.id && a.version === b.version;
 
 /** Whether the server knows days besides the forecast. Asking first would put a 404 in the console. */
 export const hasArchive = (run: Run) =>
   run.leads.some(({ variables }) => variables.includes("change") || variables.includes("truth"));
+
+/** How long ago the run was made, by the server's clock and the time since it was read. */
+export const ageHours = (run: Run, { now, readAt }: Offer) =>
+  (Date.parse(now) - Date.parse(run.made) + Date.now() - readAt) / HOUR_MS;
 
 export const leadOf = (run: Run, lead: number) =>
   run.leads.find((offered) => offered.lead === lead) ?? run.leads[0]!;

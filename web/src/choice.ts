@@ -1,6 +1,7 @@
 /** What the reader has chosen to see: one object, one place where it changes, and its permalink. */
 
-import { hasArchive, leadOf, VARIABLES, type Run, type Spot, type Variable } from "./api";
+import { hasArchive, leadOf, type Run, type Spot, type Variable } from "./api";
+import { variableTitle } from "./wording";
 
 export const STATION_COLOURS = ["off", "observed", "difference"] as const;
 export type StationColour = (typeof STATION_COLOURS)[number];
@@ -20,6 +21,18 @@ export interface Choice {
   theme: Theme | null;
 }
 
+/** What a link or a press of a button asks for; it may not be offered. */
+export type Wanted = Partial<Omit<Choice, "variable">> & { variable?: string };
+
+/** Decimals of degrees that a link keeps, about 10 m; picked points have no more. */
+const DECIMALS = 4;
+/** No longer text of a link is repeated to the reader. */
+const LONGEST_NAME = 20;
+
+export const roundedSpot = ({ lat, lon }: Spot): Spot => ({
+  lat: Number(lat.toFixed(DECIMALS)), lon: Number(lon.toFixed(DECIMALS)),
+});
+
 const oneOf = <T extends string>(offered: readonly T[], text: string | null): T | undefined =>
   offered.find((item) => item === text);
 
@@ -33,15 +46,13 @@ function numbers(text: string | null, limits: [number, number][]): number[] | nu
 
 const [LAT, LON, ZOOM]: [number, number][] = [[-85, 85], [-180, 180], [0, 22]];
 
-/** The choices that a permalink names; whatever is not valid is left out. */
-export function readHash(hash: string): Partial<Choice> {
+/** The choices that a permalink names. What only sets the view is left out if it is not valid. */
+export function readHash(hash: string): Wanted {
   const entries = new URLSearchParams(hash.replace(/^#/, ""));
-  const wanted: Partial<Choice> = {};
-  const run = entries.get("run");
-  if (run && /^\d{4}-\d{2}-\d{2}$/.test(run)) wanted.run = run;
-  const lead = Number(entries.get("lead"));
-  if (Number.isInteger(lead) && lead > 0) wanted.lead = lead;
-  const variable = oneOf(VARIABLES, entries.get("variable"));
+  const wanted: Wanted = {};
+  const [run, lead, variable] = ["run", "lead", "variable"].map((name) => entries.get(name)?.slice(0, LONGEST_NAME));
+  if (run) wanted.run = run;
+  if (lead) wanted.lead = Number(lead);
   if (variable) wanted.variable = variable;
   const stations = oneOf(STATION_COLOURS, entries.get("stations"));
   if (stations) wanted.stations = stations;
@@ -61,25 +72,33 @@ export function writeHash(choice: Choice): string {
     `lead=${choice.lead}`,
     `variable=${choice.variable}`,
     `stations=${choice.stations}`,
-    view && `view=${view.lat.toFixed(4)},${view.lon.toFixed(4)},${view.zoom.toFixed(2)}`,
-    point && `point=${point.lat.toFixed(4)},${point.lon.toFixed(4)}`,
+    view && `view=${view.lat.toFixed(DECIMALS)},${view.lon.toFixed(DECIMALS)},${view.zoom.toFixed(2)}`,
+    point && `point=${point.lat.toFixed(DECIMALS)},${point.lon.toFixed(DECIMALS)}`,
     choice.theme && `theme=${choice.theme}`,
   ];
   return `#${entries.filter(Boolean).join("&")}`;
 }
 
+export interface Settled {
+  choice: Choice;
+  /** Names of what was wanted but is not offered. */
+  replaced: string[];
+}
+
 /** The nearest choice to the wanted one that the runs can show. There must be at least one run. */
-export function settle(wanted: Partial<Choice>, runs: Run[]): Choice {
+export function settle(wanted: Wanted, runs: Run[]): Settled {
   const run = runs.find(({ id }) => id === wanted.run) ?? runs[0]!;
   const { lead, variables } = leadOf(run, wanted.lead ?? 1);
-  const variable = wanted.variable && variables.includes(wanted.variable) ? wanted.variable : "pm25";
-  return {
-    run: run.id,
-    lead,
-    variable,
-    stations: hasArchive(run) ? (wanted.stations ?? "off") : "off",
-    view: wanted.view ?? null,
-    point: wanted.point ?? null,
-    theme: wanted.theme ?? null,
-  };
+  const variable = oneOf(variables, wanted.variable ?? null) ?? "pm25";
+  const stations = hasArchive(run) ? (wanted.stations ?? "off") : "off";
+  const { view = null, point = null, theme = null } = wanted;
+  const choice = { run: run.id, lead, variable, stations, view, point, theme };
+  const differs = (name: keyof Choice) => wanted[name] !== undefined && wanted[name] !== choice[name];
+  const replaced = [
+    differs("run") && `the forecast made from ${wanted.run}`,
+    differs("lead") && (Number.isFinite(wanted.lead) ? `T+${wanted.lead}` : "the lead of the link"),
+    differs("variable") && `“${variableTitle(wanted.variable!)}”`,
+    differs("stations") && "stations",
+  ];
+  return { choice, replaced: replaced.filter((name) => name !== false) };
 }

@@ -1,19 +1,19 @@
 /** The choices beside the map: run, variable, stations, and the lead under it. */
 
-import { hasArchive, leadOf, VARIABLES, type Variable } from "./api";
+import { hasArchive, leadOf, VARIABLES, type Run, type Variable } from "./api";
 import type { StationColour } from "./choice";
 import { byId, element } from "./element";
 import { drawRadios } from "./radios";
 import type { Session } from "./session";
-import { fullDay, weekday } from "./wording";
+import { fullDay, variableTitle, weekday } from "./wording";
 
-const NAMES: Record<Variable, [title: string, detail: string]> = {
-  pm25: ["PM2.5", "Daily mean"],
-  index: ["Air quality index", "Good to extremely poor"],
-  exceedance: ["Exceedance", "Thresholds passed"],
-  change: ["Change", "Forecast − start day"],
-  truth: ["Truth", "The day as it was"],
-  error: ["Error", "Forecast − truth"],
+const DETAILS: Record<Variable, string> = {
+  pm25: "Daily mean",
+  index: "Good to extremely poor",
+  exceedance: "Thresholds passed",
+  change: "Forecast − start day",
+  truth: "The day as it was",
+  error: "Forecast − truth",
 };
 const MISSING: Partial<Record<Variable, string>> = {
   change: "The archive lacks the start day",
@@ -27,22 +27,32 @@ const STATION_NAMES: [StationColour, string, string][] = [
   ["difference", "Model − obs.", "Forecast minus measurement"],
 ];
 
-export function showControls(session: Session): { stationsMissing: (reason: string) => void } {
+/** Why a run and lead have no stations: the server does not offer them, or they could not be read this time. */
+export interface StationTrouble {
+  reason: string;
+  lasting: boolean;
+}
+export type TellStations = (run: Run, lead: number, trouble: StationTrouble | null) => void;
+
+export function showControls(session: Session): { tellStations: TellStations } {
   const run = byId<HTMLSelectElement>("run");
   run.addEventListener("change", () => session.choose({ run: run.value }));
-  const withoutStations = new Map<string, string>();
-  const key = () => `${session.run.id}/${session.run.version}/${session.choice.lead}`;
+  const troubles = new Map<string, StationTrouble>();
+  const key = ({ id, version }: Run, lead: number) => `${id}/${version}/${lead}`;
+  const troubleNow = () => troubles.get(key(session.run, session.choice.lead)) ?? null;
   session.listen(() => {
     drawRuns(run, session);
     drawLeads(session);
     drawVariables(session);
-    drawStations(session, withoutStations.get(key()) ?? null);
+    drawStations(session, troubleNow());
   });
   openOnSmallScreens(session);
   return {
-    stationsMissing(reason) {
-      withoutStations.set(key(), reason);
-      session.choose({ stations: "off" });
+    tellStations(run, lead, trouble) {
+      if (trouble) troubles.set(key(run, lead), trouble);
+      else troubles.delete(key(run, lead));
+      if (troubleNow()?.lasting) session.choose({ stations: "off" });
+      else drawStations(session, troubleNow());
     },
   };
 }
@@ -69,20 +79,21 @@ function drawVariables(session: Session): void {
   const archive = hasArchive(session.run);
   const options = VARIABLES.map((value) => {
     const reason = archive ? (MISSING[value] ?? "Not part of this forecast") : NO_ARCHIVE;
-    const [title, detail] = NAMES[value];
-    return { value, title, detail, missing: variables.includes(value) ? null : reason };
+    const missing = variables.includes(value) ? null : reason;
+    return { value, title: variableTitle(value), detail: DETAILS[value], missing };
   });
   drawRadios(byId("variables"), "variable", options, session.choice.variable,
     (variable) => session.choose({ variable }));
 }
 
-function drawStations(session: Session, refused: string | null): void {
-  const missing = hasArchive(session.run) ? refused : NO_ARCHIVE;
+function drawStations(session: Session, trouble: StationTrouble | null): void {
+  const missing = hasArchive(session.run) ? (trouble?.lasting ? trouble.reason : null) : NO_ARCHIVE;
   const options = STATION_NAMES.map(([value, title, detail]) => ({
     value, title, detail, missing: value === "off" ? null : missing,
   }));
   const group = byId("stations");
-  byId("stations-reason").textContent = missing ?? "";
+  const wanted = session.choice.stations !== "off";
+  byId("stations-reason").textContent = missing ?? (wanted && trouble ? trouble.reason : "");
   drawRadios(group, "stations", options, missing ? "off" : session.choice.stations,
     (stations) => session.choose({ stations }));
 }
@@ -102,7 +113,7 @@ function openOnSmallScreens(session: Session): void {
     if (key === "Escape" && sheet.classList.contains("open")) open(false);
   });
   session.listen(({ choice }) => {
-    byId("choices-open-text").textContent = NAMES[choice.variable][0];
-    opener.setAttribute("aria-label", `Map options, now ${NAMES[choice.variable][0]}`);
+    byId("choices-open-text").textContent = variableTitle(choice.variable);
+    opener.setAttribute("aria-label", `Map options, now ${variableTitle(choice.variable)}`);
   });
 }

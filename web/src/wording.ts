@@ -1,9 +1,20 @@
 /** How the page writes days, ages, numbers and places. Days are UTC, so no time zone shifts them. */
 
-import type { Place, Spot } from "./api";
+import type { Place, Spot, Variable } from "./api";
 
 const NEAR_KM = 30;
 const KM_PER_DEGREE = 111.2;
+
+const VARIABLE_TITLES: Record<Variable, string> = {
+  pm25: "PM2.5",
+  index: "Air quality index",
+  exceedance: "Exceedance",
+  change: "Change",
+  truth: "Truth",
+  error: "Error",
+};
+/** The name of a variable; one that is not known, as a link has it. */
+export const variableTitle = (variable: string) => VARIABLE_TITLES[variable as Variable] ?? variable;
 
 const dayFormat = (options: Intl.DateTimeFormatOptions) => {
   const format = new Intl.DateTimeFormat("en-GB", { ...options, timeZone: "UTC" });

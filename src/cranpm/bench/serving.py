@@ -40,14 +40,14 @@ def bench_serve(domain: str = "europe", seconds: float = 5.0) -> dict[str, Any]:
     with passing_archive(domain, DayRange(DAY, DAY)) as archive, tempfile.TemporaryDirectory() as folder:
         publish(predict(archive, DAY, None), archive, Path(folder), ("tif",))
         run, grid = current_run(Path(folder), str(DAY)), archive.domain.fine
-        bare = [timed(lambda: draw_tile("pm25", run.raster(1), None, *_place(grid, rng))) for _ in range(60)]
+        bare = [timed(lambda: draw_tile("pm25", run.raster(1), *_place(grid, rng))) for _ in range(60)]
         below = f"/api/runs/{DAY}/{run.version}"
         places = [_place(grid, rng) for _ in range(TILES)]
         known = [f"{below}/tiles/pm25/1/{z}/{x}/{y}.png" for z, x, y in places]
         with _server(Path(folder), archive.location) as (port, process):
             first = _latencies(port, known)
             warm = _latencies(port, known)
-            fresh = _rate(port, lambda: _new_tile(below, grid), seconds)
+            fresh = _rate(port, lambda: _new_tiles(below, grid), seconds)
             again = _rate(port, lambda: itertools.cycle(known), seconds)
             points = _latencies(port, [f"{below}/point?lat={lat}&lon={lon}" for lat, lon in _points(grid, rng)])
             memory = _peak_memory(process)
@@ -66,22 +66,20 @@ def bench_serve(domain: str = "europe", seconds: float = 5.0) -> dict[str, Any]:
     }
 
 
-def _place(grid: Grid, rng: np.random.Generator) -> tuple[int, int, int]:
-    """A tile on the grid at a zoom of interest."""
-    z = int(rng.choice(ZOOMS))
+def _place(grid: Grid, rng: np.random.Generator, zooms: tuple[int, ...] = ZOOMS) -> tuple[int, int, int]:
+    """A tile on the grid."""
+    z = int(rng.choice(zooms))
     lat, lon = rng.uniform(grid.south, grid.north), rng.uniform(grid.west, grid.east)
     across, down = (lon + 180) / 360, (1 - math.asinh(math.tan(math.radians(lat))) / math.pi) / 2
     return z, int(across * 2**z), int(down * 2**z)
 
 
-def _new_tile(below: str, grid: Grid) -> Iterator[str]:
+def _new_tiles(below: str, grid: Grid) -> Iterator[str]:
     """Tiles that nobody asked for yet: of other variables and leads, near the size of the pixels."""
     rng = np.random.default_rng()
     while True:
-        lat, lon = rng.uniform(grid.south, grid.north), rng.uniform(grid.west, grid.east)
-        x, y = (lon + 180) / 360, (1 - math.asinh(math.tan(math.radians(lat))) / math.pi) / 2
-        variable, lead, z = rng.choice(["pm25", "index", "exceedance"]), rng.integers(2, 4), rng.integers(7, 11)
-        yield f"{below}/tiles/{variable}/{lead}/{z}/{int(x * 2**z)}/{int(y * 2**z)}.png"
+        z, x, y = _place(grid, rng, (7, 8, 9, 10))
+        yield f"{below}/tiles/{rng.choice(['pm25', 'index', 'exceedance'])}/{rng.integers(2, 4)}/{z}/{x}/{y}.png"
 
 
 def _points(grid: Grid, rng: np.random.Generator) -> list[tuple[float, float]]:

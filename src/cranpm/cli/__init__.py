@@ -14,6 +14,7 @@ from cranpm.cli import (
     forecasting,
     ingesting,
     network,
+    reporting,
     serving,
     training,
     verifying,
@@ -37,6 +38,7 @@ app.command()(archive.info)
 app.command("map")(archive.draw_map)
 app.command()(forecasting.forecast)
 app.command()(forecasting.point)
+app.command()(reporting.report)
 app.command()(serving.serve)
 app.command()(verifying.verify)
 app.command()(drawing.figure)

@@ -90,6 +90,30 @@ def verify(domain: BenchDomain = "europe", as_json: AsJson = False) -> None:
 
 
 @app.command()
+def figures(
+    domain: BenchDomain = "europe",
+    archive: Annotated[str | None, typer.Option(help="Draw the last day of this archive instead.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """One map as PNG from all pixels of a domain, against one pass of numpy over them."""
+    from cranpm import bench
+
+    with err.status("drawing"):
+        facts = bench.bench_figures(domain, archive)
+    _print_facts("figures", facts, as_json)
+
+
+@app.command()
+def serve(domain: BenchDomain = "europe", as_json: AsJson = False) -> None:
+    """Tiles and points from a server on this machine, against what a tile costs without one."""
+    from cranpm import bench
+
+    with err.status("simulating a day, publishing a forecast and asking for tiles"):
+        facts = bench.bench_serve(domain)
+    _print_facts("serve", facts, as_json)
+
+
+@app.command()
 def ingest(domain: BenchDomain = "europe", as_json: AsJson = False) -> None:
     """One day from providers' files to its commit; ERA5's decoding against a bare reading of the same bytes."""
     from cranpm import bench

@@ -34,6 +34,10 @@ def figure(
     day: Annotated[str | None, typer.Option(help="YYYY-MM-DD; the start day where a forecast is drawn.")] = None,
     lead: Annotated[int | None, typer.Option(min=1, help="Days ahead; default: the first, or all.")] = None,
     region: Region = None,
+    dpi: Annotated[
+        int, typer.Option(min=20, max=1200, help="Dots an inch of .png, and of maps in .svg and .pdf.")
+    ] = 150,
+    small: Annotated[bool, typer.Option("--small", help="PNG of 256 colours: a third of the size.")] = False,
     methods: Annotated[
         str | None, typer.Option(help="Verified methods to draw, comma-separated; default: all.")
     ] = None,
@@ -67,11 +71,11 @@ def figure(
     )
     if name is not None:
         with err.status(f"drawing {name}"):
-            draw_figure(name, given, path)
+            draw_figure(name, given, path, dpi, small)
         print(path)
         return
     outcomes = {}
-    for drawn, outcome in draw_all(given, path):
+    for drawn, outcome in draw_all(given, path, dpi, small):
         outcomes[drawn] = outcome
         print(f"{drawn:16} {outcome}")
     if any(outcome.startswith("refused") for outcome in outcomes.values()):

@@ -21,7 +21,7 @@ def report(
     from cranpm.report import write_report
     from cranpm.store import Archive
 
-    target = path or folder.parent / f"{folder.name}.html"
+    target = path or Path(f"{folder.absolute()}.html")
     with err.status("writing the report"):
         write_report(folder, target, Archive(archive) if archive else None)
     print(f"{target}  ({target.stat().st_size / 1e6:.1f} MB)")

@@ -1,20 +1,29 @@
 """What all pictures share: colours that the colour-blind can tell apart, one scale for each quantity, one type."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import count, pairwise
+from typing import Any
 
 import matplotlib
 from matplotlib import colors
 
+from cranpm.baselines import SIMPLE
 from cranpm.verify.tally import INDEX_EDGES_UGM3, THRESHOLDS_UGM3
 
-SEA, COAST, INK = "#e9eef2", "#3a3f44", "#22262a"
+SEA, COAST, INK, NOTE = "#e9eef2", "#3a3f44", "#22262a", "#5b6166"
 UNIT = "µg m⁻³"
 PM25_TOP_UGM3, CHANGE_TOP_UGM3 = 75.0, 30.0
 SERIES = ("#22262a", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
 """Lines: truth first, then methods (after Okabe and Ito)."""
+TRUTH, HIGHLIGHT, QUIET = SERIES[0], SERIES[1], SERIES[-1]
+FRAME = "#0b5cad"
+"""Of boxes on a map and their close views."""
+OURS = "cran-pm"
+"""The kind of method that pictures bring out."""
+DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.2, 1.2, 1.2)))
+MARKERS = "os^Dv"
 
 
 @dataclass(frozen=True)
@@ -46,6 +55,42 @@ class Classes:
 PM25 = Shade("PM2.5", "magma_r", 0, PM25_TOP_UGM3, 0.85)
 CHANGE = Shade("change since the start day", "RdBu_r", -CHANGE_TOP_UGM3, CHANGE_TOP_UGM3)
 ERROR = Shade("forecast − truth", "PuOr_r", -CHANGE_TOP_UGM3, CHANGE_TOP_UGM3)
+
+
+@dataclass(frozen=True)
+class Line:
+    """How a method is drawn wherever it appears: told apart by colour, dashes and marker together."""
+
+    colour: str
+    dashes: Any = "-"
+    marker: str = "o"
+    ours: bool = False
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """For a line without markers."""
+        above = {"linewidth": 2.6, "zorder": 4} if self.ours else {"linewidth": 1.3, "zorder": 3}
+        return {"color": self.colour, "linestyle": self.dashes, **above}
+
+    @property
+    def marked(self) -> dict[str, Any]:
+        return {**self.plain, "marker": self.marker, "markersize": 7 if self.ours else 4}
+
+
+def method_lines(kinds: Mapping[str, str]) -> dict[str, Line]:
+    """Lines by method, given each method's kind: ours bright, simple opponents grey, learned ones in colours."""
+    lines: dict[str, Line] = {}
+    grey, learned = count(), count()
+    for name, kind in kinds.items():
+        if kind == OURS and not any(line.ours for line in lines.values()):
+            lines[name] = Line(HIGHLIGHT, marker="*", ours=True)
+        elif kind in SIMPLE:
+            place = next(grey)
+            lines[name] = Line(QUIET, DASHES[place % len(DASHES)], MARKERS[place % len(MARKERS)])
+        else:
+            again, place = divmod(next(learned), len(SERIES) - 3)
+            lines[name] = Line(SERIES[2 + place], DASHES[again % len(DASHES)], MARKERS[place])
+    return lines
 
 
 def _ranges(edges: tuple[float, ...]) -> tuple[str, ...]:
@@ -86,6 +131,7 @@ def drawing() -> Iterator[None]:
             "ytick.color": INK,
             "legend.frameon": False,
             "svg.fonttype": "none",
+            "svg.hashsalt": "cranpm",
             "pdf.fonttype": 42,
         }
     ):

@@ -53,6 +53,16 @@ class Run:
     def age_hours(self) -> float:
         return (datetime.now(UTC) - self.made).total_seconds() / 3600
 
+    def stale_reason(self, most_hours: float) -> str:
+        """Why nobody should rely on it today; empty if nothing speaks against it. Simulated days have no today."""
+        if self.age_hours < -1:
+            return f"made in the future ({self.made:%Y-%m-%d %H:%M} UTC): check the clocks"
+        if self.age_hours > most_hours:
+            return f"made {self.age_hours:.0f} h ago"
+        if not self.simulated and self.valid(max(self.leads)) < datetime.now(UTC).date():
+            return f"its last day, {self.valid(max(self.leads))}, is past"
+        return ""
+
 
 def list_runs(folder: Path) -> tuple[list[Run], dict[str, str]]:
     """The runs that can be shown, newest start day first; and those that cannot, with the reason."""
@@ -66,8 +76,15 @@ def list_runs(folder: Path) -> tuple[list[Run], dict[str, str]]:
 
 
 def current_run(folder: Path, day: str) -> Run:
-    """The run of a day that is published now."""
-    return _load(folder.resolve(), day, current_version(folder, day))
+    """The run of a day that is published now, also if it is published anew at this moment."""
+    version = current_version(folder, day)
+    try:
+        run = _load(folder.resolve(), day, version)
+    except AbsentError:
+        if current_version(folder, day) == version:
+            raise
+        return current_run(folder, day)
+    return run if current_version(folder, day) == version else current_run(folder, day)
 
 
 def find_run(folder: Path, day: str, version: str) -> Run:
@@ -100,20 +117,25 @@ def _load(folder: Path, day: str, version: str) -> Run:
             expected=f"GeoTIFFs in {day}", found="none", remedy="Make it with `cranpm forecast --format tif`."
         )
     try:
-        with rasterio.open(inside / f"pm25_{day}_T+{leads[0]}.tif") as raster:
-            tags, corner, shape = raster.tags(), raster.transform, raster.shape
-        provenance = json.loads(tags["provenance"])
-        made = datetime.fromisoformat(tags["date_created"])
-    except (rasterio.errors.RasterioIOError, KeyError, ValueError) as error:
+        return _described(inside, day, version, tuple(leads))
+    except (rasterio.errors.RasterioIOError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise AbsentError(
             expected=f"a GeoTIFF that cranpm wrote in {day}", found=str(error), remedy="Make the forecast again."
         ) from None
+
+
+def _described(inside: Path, day: str, version: str, leads: tuple[int, ...]) -> Run:
+    with rasterio.open(inside / f"pm25_{day}_T+{leads[0]}.tif") as raster:
+        tags, corner, shape = raster.tags(), raster.transform, raster.shape
+    provenance, made = json.loads(tags["provenance"]), datetime.fromisoformat(tags["date_created"])
+    if made.tzinfo is None or abs(corner.a - FINE_STEP) > 1e-9:
+        raise ValueError(f"made {made}, pixels of {corner.a} degrees")
     sources = f"{provenance.get('archive_source', '')} {provenance.get('weights_source', '')}"
     return Run(
         day=date.fromisoformat(day),
         version=version,
         folder=inside,
-        leads=tuple(leads),
+        leads=leads,
         grid=Grid(round(corner.f, 9), round(corner.c, 9), FINE_STEP, *shape),
         made=made,
         method=str(provenance["method"]),

@@ -11,8 +11,8 @@ from cranpm.figures.style import EXCEEDANCE, UNIT
 from cranpm.published import places, rasters
 from cranpm.published.runs import Run
 from cranpm.raster import unpacked
-from cranpm.regions import inside, regions
-from cranpm.report.parts import Badge, Grid, Picture, Report, Section
+from cranpm.regions import inside, part_of, regions
+from cranpm.report.parts import Badge, Picture, Report, Section, Table
 from cranpm.store import Archive
 from cranpm.verify.methods import Product
 from cranpm.verify.tally import Tally
@@ -24,8 +24,8 @@ DPI = 110
 def forecast_report(run: Run, archive: Archive | None) -> Report:
     """With an archive also how it turned out, where that is known."""
     sections = [_glance(run), _maps(run), _regions(run), _towns(run)]
-    if archive is not None and (known := [lead for lead in run.leads if run.valid(lead) in set(archive.days)]):
-        sections.append(_outcome(run, archive, known))
+    if archive is not None:
+        sections.append(_outcome(run, archive))
     sections += [_trust(run), _origin(run)]
     first, last = (_long(run.valid(lead)) for lead in (run.leads[0], run.leads[-1]))
     lead = f"Daily mean PM2.5 at 1 km for {first} to {last}, by {run.method}."
@@ -58,7 +58,7 @@ def _glance(run: Run) -> Section:
         rows.append((f"T+{found['lead']} · {found['valid']}", *figures, *above))
     header = ("", "mean", "median", "90 % are below", "highest", *(f"land above {t:g}" for t in EXCEEDANCE.edges))
     return Section(
-        "At a glance", tables=[Grid(rows, header, notes=[f"In {UNIT}, weighted by area. {EXCEEDANCE.note}."])]
+        "At a glance", tables=[Table(rows, header, notes=[f"In {UNIT}, weighted by area. {EXCEEDANCE.note}."])]
     )
 
 
@@ -81,7 +81,7 @@ def _regions(run: Run) -> Section | None:
     found = {name: _box(run, box) for name, box in named.items()}
     rows = [(name, *(f"{_figure(x['mean'])} ({_figure(x['p90'])})" for x in leads)) for name, leads in found.items()]
     header = ("", *(f"T+{lead} · {run.valid(lead)}" for lead in run.leads))
-    return Section("Regions", tables=[Grid(rows, header, notes=[f"Mean (and 90th percentile) of the land, {UNIT}."])])
+    return Section("Regions", tables=[Table(rows, header, notes=[f"Mean (and 90th percentile) of the land, {UNIT}."])])
 
 
 def _towns(run: Run) -> Section | None:
@@ -93,24 +93,28 @@ def _towns(run: Run) -> Section | None:
     if not rows:
         return None
     header = ("", *(f"T+{lead} · {run.valid(lead)}" for lead in run.leads))
-    note = f"The pixel of 1 km in the middle of the town, {UNIT}, and its category of the air quality index."
-    return Section("Largest towns", tables=[Grid(rows[:TOWNS], header, notes=[note])])
+    note = f"The pixel of 1 km in the middle of the town, {UNIT}, and its category of the air quality index; towns "
+    note += "whose pixel has no value are left away."
+    return Section("Largest towns", tables=[Table(rows[:TOWNS], header, notes=[note])])
 
 
-def _outcome(run: Run, archive: Archive, known: list[int]) -> Section:
+def _outcome(run: Run, archive: Archive) -> Section:
     """Errors against what came, beside those of persistence, weighted by area."""
-    grid = run.grid
-    box = archive.domain.fine.slices(grid.north, grid.west, grid.south, grid.east)
-    today, area, rows = archive.pm25(run.day, box), grid.row_area_km2[:, None], []
+    days, title = set(archive.days), "How it turned out"
+    known, window = [lead for lead in run.leads if run.valid(lead) in days], part_of(run.grid, archive.domain.fine)
+    if not known or run.day not in days or window is None:
+        lacking = "its grid" if window is None else "its start day" if run.day not in days else "any of its valid days"
+        return Section(title, [f"The archive does not hold {lacking}."])
+    grid, today, rows = run.grid, archive.pm25(run.day, window), []
     for lead in known:
-        truth = archive.pm25(run.valid(lead), box)
+        truth = archive.pm25(run.valid(lead), window)
         ours = unpacked(rasters.window(run.raster(lead), slice(0, grid.rows), slice(0, grid.cols)))
-        own, same = (Tally.of(field, truth, area) for field in (ours, today))
-        gain = f"{100 * (1 - float(own.rmse) / float(same.rmse)):+.1f} %"
+        own, same = (Tally.of(field, truth, grid.row_area_km2[:, None]) for field in (ours, today))
+        gain = f"{100 * (1 - float(own.rmse) / float(same.rmse)):+.1f} %" if same.rmse > 0 else "–"
         rows.append((f"T+{lead} · {run.valid(lead)}", *(_figure(x, 2) for x in (own.rmse, own.bias, same.rmse)), gain))
     header = ("", "RMSE", "bias", "RMSE of persistence", "skill")
-    table = Grid(rows, header, notes=[f"{UNIT}, all land at 1 km, against the archive's field of the day."])
-    return Section("How it turned out", tables=[table], pictures=_comparison(run, archive, known[0]))
+    notes = [f"{UNIT}, all land at 1 km, against the archive's field of the day ({archive.source})."]
+    return Section(title, tables=[Table(rows, header, notes=notes)], pictures=_comparison(run, archive, known[0]))
 
 
 def _comparison(run: Run, archive: Archive, lead: int) -> list[Picture]:
@@ -136,4 +140,4 @@ def _trust(run: Run) -> Section:
 
 def _origin(run: Run) -> Section:
     rows = [(name.replace("_", " "), str(value)) for name, value in sorted(run.provenance.items()) if value is not None]
-    return Section("Where it comes from", tables=[Grid(rows, facts=True)])
+    return Section("Where it comes from", tables=[Table(rows, facts=True)])

@@ -20,7 +20,7 @@ class Badge:
 
 
 @dataclass(frozen=True)
-class Grid:
+class Table:
     """A table: the first cell of a row names it."""
 
     rows: Sequence[Sequence[str]]
@@ -47,7 +47,7 @@ class Section:
     title: str
     texts: Sequence[str] = ()
     points: Sequence[str] = ()
-    tables: Sequence[Grid] = ()
+    tables: Sequence[Table] = ()
     pictures: Sequence[Picture] = ()
 
 

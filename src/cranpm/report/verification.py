@@ -8,7 +8,7 @@ from typing import Any
 from cranpm.errors import CranpmError
 from cranpm.figures.catalogue import FIGURES, draw_figure
 from cranpm.figures.given import Given
-from cranpm.report.parts import Badge, Grid, Picture, Report, Section
+from cranpm.report.parts import Badge, Picture, Report, Section, Table
 from cranpm.store import SIMULATION
 
 DPI = 110
@@ -24,7 +24,7 @@ def verification_report(folder: Path) -> Report:
         Section("Figures", points=lacking, pictures=pictures),
         Section("Tables", tables=_tables(folder)),
         Section("Days left out", [] if left_out else ["None: every method has every day."], left_out),
-        Section("Where it comes from", tables=[Grid(_facts(scores), facts=True)]),
+        Section("Where it comes from", tables=[Table(_facts(scores), facts=True)]),
     ]
     badges = [Badge("Simulated data: not a real observation", True)] * (SIMULATION in source)
     badges += [Badge(f"{days['count']} start days"), Badge(f"{days['first']} to {days['last']}")]
@@ -48,7 +48,7 @@ def _pictures(folder: Path) -> tuple[list[Picture], list[str]]:
     return found, lacking
 
 
-def _tables(folder: Path) -> list[Grid]:
+def _tables(folder: Path) -> list[Table]:
     """The tables of tables.md, with their titles and notes; the CSV has the cells."""
     tables = []
     for text in (folder / "tables.md").read_text().split("### ")[1:]:
@@ -56,7 +56,7 @@ def _tables(folder: Path) -> list[Grid]:
         cells = [line.strip("|").split("|") for line in lines if line.startswith("|")]
         notes = [line for line in lines[1:] if line and not line.startswith("|")]
         header, _, *rows = ([cell.strip() for cell in row] for row in cells)
-        tables.append(Grid(rows, header, lines[0], notes))
+        tables.append(Table(rows, header, lines[0], notes))
     return tables
 
 

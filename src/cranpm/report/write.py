@@ -34,5 +34,7 @@ def write_report(folder: Path, path: Path, archive: Archive | None = None) -> Pa
             remedy="Report on fewer methods, or on a forecast with smaller maps.",
         )
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(html)
+    unfinished = path.with_name(f".{path.name}.part")
+    unfinished.write_bytes(html)
+    unfinished.replace(path)
     return path

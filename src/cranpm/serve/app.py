@@ -1,7 +1,7 @@
 """The read-only API and the page: every answer comes from one published run, or is refused."""
 
+import gzip
 import mimetypes
-import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import anyio.to_thread
-from fastapi import Depends, FastAPI, Query
+from fastapi import Depends, FastAPI, Query, Request
 from fastapi import Path as InPath
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse, Response
@@ -24,9 +24,8 @@ from cranpm.published.runs import DAY, VERSION, AbsentError, Run, find_run, list
 from cranpm.serve import around, models, tiles
 from cranpm.serve.answers import FOR_EVER, finish
 from cranpm.serve.service import Service
-from cranpm.serve.truth import Truth
 
-THREADS, AT_ONCE = 8, 2
+THREADS = 8
 REFUSALS: dict[int | str, dict[str, Any]] = {
     404: {"model": models.Refusal, "description": "Not there, or not any more."},
     503: {"model": models.Refusal, "description": "Too much to do, or data that cannot be read."},
@@ -45,15 +44,13 @@ def create_app(
         raise CranpmError(
             expected=f"a folder of forecasts at {folder}", found="none", remedy="Make one with `cranpm forecast --out`."
         )
-    truth = Truth(archive) if archive else None
-    service = Service(folder.resolve(), truth, stale_after_hours, threading.BoundedSemaphore(AT_ONCE))
+    service = Service(folder, archive, stale_after_hours)
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
         anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
         yield
-        if truth:
-            truth.close()
+        service.close()
 
     app = FastAPI(
         title="cranpm",
@@ -100,14 +97,14 @@ def _routes(app: FastAPI, service: Service) -> None:
     def health(response: Response) -> models.Health:
         """Fails when there is no forecast, or the newest one is too old."""
         runs, left_out = list_runs(service.folder)
-        age = runs[0].age_hours if runs else None
-        status = "empty" if age is None else "stale" if age > service.stale_after_hours else "ok"
-        response.status_code = 200 if status == "ok" else 503
-        newest = runs[0].day if runs else None
+        newest = runs[0] if runs else None
+        reason = newest.stale_reason(service.stale_after_hours) if newest else "there is no forecast"
+        response.status_code = 503 if reason else 200
         return models.Health(
-            status=status,
-            newest=newest,
-            age_hours=age and round(age, 2),
+            status="empty" if newest is None else "stale" if reason else "ok",
+            reason=reason,
+            newest=newest and newest.day,
+            age_hours=newest and round(newest.age_hours, 2),
             stale_after_hours=service.stale_after_hours,
             left_out=left_out,
         )
@@ -115,8 +112,10 @@ def _routes(app: FastAPI, service: Service) -> None:
     @app.get("/api/runs")
     def runs() -> models.Runs:
         """Published forecasts, newest start day first."""
-        found, _ = list_runs(service.folder)
-        return models.Runs.model_validate({"runs": [service.facts(run) for run in found], "now": datetime.now(UTC)})
+        found, known = list_runs(service.folder)[0], service.known()
+        archive = known and {"source": known.archive.source, "simulated": known.simulated}
+        told = {"archive": archive, "style": tiles.style(), "now": datetime.now(UTC)}
+        return models.Runs.model_validate({"runs": [service.facts(run, known) for run in found]} | told)
 
     @app.get("/api/legend")
     def legend() -> dict[str, dict[str, Any]]:
@@ -130,7 +129,7 @@ def _routes(app: FastAPI, service: Service) -> None:
         return [models.Town(**town) for town in _towns(found[0].grid)] if found else []
 
     @app.get(below + "/tiles/{variable}/{lead}/{z}/{x}/{y}.png", responses=REFUSALS | PNG, response_class=Response)
-    def tile(
+    async def tile(
         run: chosen_run,
         variable: str,
         lead: Annotated[int, InPath(ge=1, le=9)],
@@ -143,9 +142,10 @@ def _routes(app: FastAPI, service: Service) -> None:
             raise AbsentError(
                 expected=f"x and y below {2**z} at zoom {z}", found=f"{x}, {y}", remedy="Ask for a tile of the map."
             )
-        raster, minus = service.rasters(run, variable, lead)
-        lasting = {"Cache-Control": FOR_EVER} if minus is None and variable != "truth" else {}
-        return Response(tiles.tile(variable, raster, minus, z, x, y), media_type="image/png", headers=lasting)
+        raster = await service.raster(run, variable, lead)
+        lasting = {"cache-control": FOR_EVER} if raster == run.raster(lead) else {}
+        body = await anyio.to_thread.run_sync(tiles.tile, variable, raster, z, x, y)
+        return Response(body, media_type="image/png", headers=lasting)
 
     @app.get(below + "/point", responses=REFUSALS)
     def point(run: chosen_run, lat: Degrees, lon: Degrees) -> models.Point:
@@ -153,40 +153,42 @@ def _routes(app: FastAPI, service: Service) -> None:
         return models.Point.model_validate(places.point(run, lat, lon))
 
     @app.get(below + "/history", responses=REFUSALS)
-    def history(run: chosen_run, lat: Degrees, lon: Degrees) -> models.History:
+    async def history(run: chosen_run, lat: Degrees, lon: Degrees) -> models.History:
         """PM2.5 at a pixel and at stations near it, before and after the start day."""
-        with service.heavy():
-            return models.History.model_validate(around.history(run, service.need_truth(), lat, lon))
+        found = await service.heavy(around.history, run, service.need_known(), lat, lon)
+        return models.History.model_validate(found)
 
     @app.get(below + "/box", responses=REFUSALS)
-    def box(run: chosen_run, north: Degrees, west: Degrees, south: Degrees, east: Degrees) -> models.Box:
+    async def box(run: chosen_run, north: Degrees, west: Degrees, south: Degrees, east: Degrees) -> models.Box:
         """Statistics of the land in a box, weighted by area."""
-        with service.heavy():
-            return models.Box.model_validate(_box(run, north, west, south, east))
+        return models.Box.model_validate(await service.heavy(_box, run, north, west, south, east))
 
     @app.get(below + "/stations/{lead}", responses=REFUSALS)
-    def stations(run: chosen_run, lead: Annotated[int, InPath(ge=0, le=9)]) -> models.StationMap:
+    async def stations(run: chosen_run, lead: Annotated[int, InPath(ge=0, le=9)]) -> models.StationMap:
         """Stations as GeoJSON: observed on the valid day, forecast there; lead 0 is the start day."""
-        with service.heavy():
-            return models.StationMap.model_validate(around.stations(run, service.need_truth(), lead))
+        found = await service.heavy(around.stations, run, service.need_known(), lead)
+        return models.StationMap.model_validate(found)
 
 
 _towns, _box = lru_cache(maxsize=8)(places.towns), lru_cache(maxsize=256)(places.box)
 
 
 def _page(app: FastAPI) -> None:
-    """The built page, from memory: what is not among its files cannot be asked for."""
+    """The built page, from memory and compressed once: what is not among its files cannot be asked for."""
     root = Path(str(files("cranpm.serve") / "page"))
     built = {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    small = {name: gzip.compress(body) for name, body in built.items()}
 
     @app.get("/", include_in_schema=False)
     @app.get("/{name:path}", include_in_schema=False)
-    def asset(name: str = "") -> Response:
+    def asset(request: Request, name: str = "") -> Response:
         name = name or "index.html"
         if name == "index.html" and not built:
             missing = "The page is not built. In a clone of the project: make page. The API answers under /api."
             return Response(missing, 503, media_type="text/plain")
         if name not in built:
             raise AbsentError(expected="a file of the page", found=name[:80], remedy="Open /.")
-        lasting = {"Cache-Control": FOR_EVER} if name.startswith("assets/") else {}
-        return Response(built[name], media_type=mimetypes.guess_type(name)[0], headers=lasting)
+        headers = {"cache-control": FOR_EVER} if name.startswith("assets/") else {}
+        zipped = "gzip" in request.headers.get("accept-encoding", "")
+        headers |= {"content-encoding": "gzip"} if zipped else {}
+        return Response((small if zipped else built)[name], media_type=mimetypes.guess_type(name)[0], headers=headers)

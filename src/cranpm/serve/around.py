@@ -9,36 +9,35 @@ import numpy as np
 from cranpm.grid import EARTH_RADIUS_KM, Array
 from cranpm.published.places import number, pixel, sampled
 from cranpm.published.runs import Run
-from cranpm.serve.truth import Truth
+from cranpm.serve.truth import Known
 
 HISTORY_DAYS = 13
 NEAR_KM, NEAREST = 50.0, 3
 
 
-def history(run: Run, truth: Truth, lat: float, lon: float) -> dict[str, Any]:
+def history(run: Run, known: Known, lat: float, lon: float) -> dict[str, Any]:
     """The archive's PM2.5 at a pixel and at stations near it, from two weeks before the start to the last lead."""
     pixel(run.grid, lat, lon)
-    archive = truth.archive
+    archive = known.archive
     row, col = pixel(archive.domain.fine, lat, lon)
     last = run.day + timedelta(days=max(run.leads))
     span = [last - timedelta(days=n) for n in range((last - run.day).days + HISTORY_DAYS, -1, -1)]
-    days = [day for day in span if truth.knows(day)]
+    days = [day for day in span if day in known.days]
     window = (slice(row, row + 1), slice(col, col + 1))
     fields = [{"day": day, "pm25": number(archive.pm25(day, window)[0, 0])} for day in days]
-    return {"days": fields, "stations": _stations_near(truth, days, lat, lon)}
+    return {"days": fields, "stations": _stations_near(known, days, lat, lon)}
 
 
-def _stations_near(truth: Truth, days: list[date], lat: float, lon: float) -> list[dict[str, Any]]:
-    archive = truth.archive
-    stations = archive.stations
+def _stations_near(known: Known, days: list[date], lat: float, lon: float) -> list[dict[str, Any]]:
+    stations = known.archive.stations
     if not len(stations):
         return []
     away = distance_km(lat, lon, stations.lat, stations.lon)
     nearest = [index for index in np.argsort(away)[:NEAREST] if away[index] <= NEAR_KM]
-    values = [truth.stations_pm25(archive.snapshot, day) for day in days]
+    values = [known.stations_pm25(day) for day in days]
     return [
         {
-            **_station(archive.stations, index),
+            **_station(stations, index),
             "lat": float(stations.lat[index]),
             "lon": float(stations.lon[index]),
             "distance_km": round(float(away[index]), 1),
@@ -59,14 +58,12 @@ def distance_km(lat: float, lon: float, lats: Array, lons: Array) -> Array:
     return 2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(half))
 
 
-def stations(run: Run, truth: Truth, lead: int) -> dict[str, Any]:
+def stations(run: Run, known: Known, lead: int) -> dict[str, Any]:
     """GeoJSON of the stations on the run's grid: observed on the valid day, forecast there, and the difference."""
-    archive = truth.archive
-    every = archive.stations
+    every = known.archive.stations
     inside = np.flatnonzero(run.grid.contains(every.lat, every.lon)) if len(every) else np.array([], int)
     valid = run.valid(lead)
-    known = truth.knows(valid)
-    observed = truth.stations_pm25(archive.snapshot, valid) if known else np.full(len(every), np.nan)
+    observed = known.stations_pm25(valid) if valid in known.days else np.full(len(every), np.nan)
     forecast = sampled(run, lead, every.lat[inside], every.lon[inside]) if lead else np.full(len(inside), np.nan)
     features = []
     for index, value in zip(inside, forecast, strict=True):

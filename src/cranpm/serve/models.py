@@ -16,6 +16,7 @@ class Health(BaseModel):
     """Whether there is a map, and a recent one."""
 
     status: Literal["ok", "stale", "empty"]
+    reason: str = Field(description="Why it fails; empty if it does not.")
     newest: date | None
     age_hours: float | None
     stale_after_hours: float
@@ -36,6 +37,7 @@ class RunFacts(BaseModel):
     made: datetime
     age_hours: float
     stale: bool
+    stale_reason: str
     method: str
     simulated: bool
     degraded: list[str]
@@ -43,8 +45,15 @@ class RunFacts(BaseModel):
     leads: list[Lead]
 
 
+class ArchiveFacts(BaseModel):
+    source: str
+    simulated: bool
+
+
 class Runs(BaseModel):
     runs: list[RunFacts]
+    archive: ArchiveFacts | None = Field(description="What history, stations, change, truth and error come from.")
+    style: str = Field(description="Changes with the colours of the tiles; for ?style= behind their paths.")
     now: datetime
 
 

@@ -1,89 +1,118 @@
 """What a server offers of each run, and how much it does at once."""
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from cranpm.errors import CranpmError
+from cranpm.grid import Array
+from cranpm.published import rasters
 from cranpm.published.runs import AbsentError, Run
-from cranpm.serve.truth import Truth
+from cranpm.raster import unpacked
+from cranpm.serve.made import Made
+from cranpm.serve.truth import Known, Truth
 
-PATIENCE_SECONDS = 10.0
+AT_ONCE, PATIENCE_SECONDS = 2, 15.0
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 
 class BusyError(CranpmError):
     """More was asked for than this server does at once."""
 
 
-@dataclass(frozen=True)
 class Service:
-    """What is served, and how long a run counts as fresh."""
+    """What is served, and how long a run counts as fresh. What takes memory has two threads of its own."""
 
-    folder: Path
-    truth: Truth | None
-    stale_after_hours: float
-    gate: threading.BoundedSemaphore
+    def __init__(self, folder: Path, archive: str | None, stale_after_hours: float):
+        self.folder = folder.resolve()
+        self.truth = Truth(archive) if archive else None
+        self.stale_after_hours = stale_after_hours
+        self.workers = ThreadPoolExecutor(AT_ONCE, "heavy")
+        self.made = Made(self.workers)
 
-    @contextmanager
-    def heavy(self) -> Iterator[None]:
-        """Few at once do what takes memory."""
-        if not self.gate.acquire(timeout=PATIENCE_SECONDS):
-            raise BusyError(expected="a free place", found="too many requests", remedy="Try again in a moment.")
-        try:
-            yield
-        finally:
-            self.gate.release()
+    def close(self) -> None:
+        self.workers.shutdown(cancel_futures=True)
+        self.made.close()
 
-    def knows(self, day: date) -> bool:
-        return self.truth is not None and self.truth.knows(day)
+    def known(self) -> Known | None:
+        return self.truth.now() if self.truth else None
 
-    def need_truth(self) -> Truth:
-        if self.truth is None:
+    def need_known(self) -> Known:
+        known = self.known()
+        if known is None:
             raise AbsentError(
-                expected="an archive",
-                found="none",
-                remedy="Start the server with `cranpm serve DIR --archive ARCHIVE`.",
+                expected="an archive", found="none", remedy="Start the server with `cranpm serve DIR --archive A`."
             )
-        return self.truth
+        return known
 
-    def facts(self, run: Run) -> dict[str, Any]:
+    async def heavy(
+        self, work: Callable[Arguments, Result], *given: Arguments.args, **named: Arguments.kwargs
+    ) -> Result:
+        """Done by one of few threads; nobody waits long, and who waits holds no other thread."""
+        return await _patient(asyncio.wrap_future(self.workers.submit(partial(work, *given, **named))))
+
+    def facts(self, run: Run, known: Known | None) -> dict[str, Any]:
+        leads = [
+            {"lead": lead, "valid": run.valid(lead), "variables": variables(run, lead, known)} for lead in run.leads
+        ]
+        reason = run.stale_reason(self.stale_after_hours)
         return {
             "id": run.day,
             "version": run.version,
             "made": run.made,
             "age_hours": round(run.age_hours, 2),
-            "stale": run.age_hours > self.stale_after_hours,
+            "stale": bool(reason),
+            "stale_reason": reason,
             "method": run.method,
             "simulated": run.simulated,
             "degraded": run.degraded,
             "bounds": (run.grid.west, run.grid.south, run.grid.east, run.grid.north),
-            "leads": [
-                {"lead": lead, "valid": run.valid(lead), "variables": self.variables(run, lead)} for lead in run.leads
-            ],
+            "leads": leads,
         }
 
-    def variables(self, run: Run, lead: int) -> list[str]:
-        change = ["change"] * self.knows(run.day)
-        return ["pm25", "exceedance", "index", *change, *(["truth", "error"] * self.knows(run.valid(lead)))]
-
-    def rasters(self, run: Run, variable: str, lead: int) -> tuple[Path, Path | None]:
-        """What a variable is read from, and what is taken from it."""
-        forecast = run.raster(lead)
-        if variable not in self.variables(run, lead):
+    async def raster(self, run: Run, variable: str, lead: int) -> Path:
+        """What a variable is drawn from. Differences are taken pixel by pixel, and only then averaged for overviews."""
+        forecast, known = run.raster(lead), self.known()
+        offered = variables(run, lead, known)
+        if variable not in offered:
             raise AbsentError(
-                expected=f"a variable among {', '.join(self.variables(run, lead))}",
+                expected=f"a variable among {', '.join(offered)}",
                 found=variable,
                 remedy="See /api/runs; change, truth and error need an archive that has the day.",
             )
-        if variable in ("truth", "error"):
-            with self.heavy():
-                came = self.need_truth().raster(run.valid(lead))
-            return (came, None) if variable == "truth" else (forecast, came)
-        if variable == "change":
-            with self.heavy():
-                return forecast, self.need_truth().raster(run.day)
-        return forecast, None
+        if known is None or variable not in ("truth", "error", "change"):
+            return forecast
+        day = run.day if variable == "change" else run.valid(lead)
+        minuend = None if variable == "truth" else forecast
+        key = (known.archive.snapshot, day, run.grid, minuend)
+        field = partial(_field, known, run, day, minuend)
+        return await _patient(asyncio.shield(asyncio.wrap_future(self.made.raster(key, run.grid, field))))
+
+
+def variables(run: Run, lead: int, known: Known | None) -> list[str]:
+    """What can be shown: what the archive knows only where it covers the run's grid."""
+    days = known.days if known and known.window(run.grid) else frozenset()
+    change = ["change"] * (run.day in days)
+    return ["pm25", "exceedance", "index", *change, *(["truth", "error"] * (run.valid(lead) in days))]
+
+
+def _field(known: Known, run: Run, day: date, minuend: Path | None) -> Array:
+    """The archive's day on the run's grid, or what a forecast differs from it."""
+    window = known.window(run.grid)
+    assert window is not None, "offered only where the archive covers the run"
+    came = known.archive.pm25(day, window)
+    if minuend is None:
+        return came
+    return unpacked(rasters.window(minuend, slice(0, run.grid.rows), slice(0, run.grid.cols))) - came
+
+
+async def _patient(future: "asyncio.Future[Result]") -> Result:
+    try:
+        return await asyncio.wait_for(future, PATIENCE_SECONDS)
+    except TimeoutError:
+        raise BusyError(expected="a free place", found="too much to do", remedy="Try again in a moment.") from None

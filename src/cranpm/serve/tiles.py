@@ -1,5 +1,7 @@
 """Map tiles: pixels of the GeoTIFFs through the colours that all pictures share."""
 
+import hashlib
+import json
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from io import BytesIO
@@ -11,6 +13,7 @@ import numpy as np
 from matplotlib import colors
 from PIL import Image
 
+from cranpm import __version__
 from cranpm.figures.style import CHANGE, ERROR, EXCEEDANCE, INDEX, PM25, UNIT, Classes, Shade
 from cranpm.grid import Array
 from cranpm.published import rasters
@@ -73,15 +76,17 @@ def legend(variable: str) -> dict[str, Any]:
     return {"kind": "classes", "label": style.label, "unit": UNIT, "note": style.note, "classes": classes}
 
 
-def draw_tile(variable: str, raster: Path, minus: Path | None, z: int, x: int, y: int) -> bytes:
-    """PNG of a raster, or of its difference to another."""
-    steps = rasters.tile(raster, z, x, y)
-    if minus is not None:
-        other = rasters.tile(minus, z, x, y)
-        here = (steps != MISSING) & (other != MISSING)
-        steps = np.where(here, np.clip(steps.astype(np.int32) - other, -32767, 32767), MISSING).astype(np.int16)
-    return colours(variable).paint(steps)
+def draw_tile(variable: str, raster: Path, z: int, x: int, y: int) -> bytes:
+    """PNG of a raster in the colours of a variable."""
+    return colours(variable).paint(rasters.tile(raster, z, x, y))
 
 
 tile = lru_cache(maxsize=KEPT_TILES)(draw_tile)
 """The same, of which the last ones asked for are remembered."""
+
+
+@cache
+def style() -> str:
+    """Changes with the colours and the software: browsers keep tiles for ever, but not beside another legend."""
+    told = json.dumps([__version__, {variable: legend(variable) for variable in STYLES}])
+    return hashlib.sha256(told.encode()).hexdigest()[:8]

@@ -1,62 +1,54 @@
-"""Days of an archive as rasters, beside which forecasts are shown: made when first asked for, kept while they last."""
+"""The archive beside which forecasts are shown, as one version at a time."""
 
 import threading
 import time
-from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from cranpm.grid import Array
-from cranpm.raster import write_cog
-from cranpm.store import Archive
+from cranpm.grid import Array, Grid
+from cranpm.regions import part_of
+from cranpm.store import SIMULATION, Archive, Window
 
-KEPT_DAYS = 32
 REOPEN_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Known:
+    """One version of the archive: what a request asks of it comes from here and from nowhere else."""
+
+    archive: Archive
+    days: frozenset[date]
+    stations_pm25: Callable[[date], Array]
+    """By day, one value a station."""
+
+    @classmethod
+    def of(cls, archive: Archive) -> "Known":
+        return cls(archive, frozenset(archive.days), lru_cache(maxsize=128)(archive.stations_pm25))
+
+    @property
+    def simulated(self) -> bool:
+        return SIMULATION in self.archive.source
+
+    def window(self, grid: Grid) -> Window | None:
+        """Where a grid lies on the archive's; None where it is not a part of it."""
+        return part_of(grid, self.archive.domain.fine)
 
 
 class Truth:
     """An archive that may grow while it is served."""
 
     def __init__(self, location: str):
-        self._open(location)
-        self._folder = TemporaryDirectory(prefix="cranpm-serve-")
-        self._made: OrderedDict[tuple[str, date], Path] = OrderedDict()
         self._lock = threading.Lock()
-        self.stations_pm25 = lru_cache(maxsize=128)(self._stations_pm25)
+        self._known = Known.of(Archive(location))
+        self._opened = time.monotonic()
 
-    @property
-    def archive(self) -> Archive:
+    def now(self) -> Known:
         """Its newest version, looked for once a minute."""
-        if time.monotonic() - self._opened > REOPEN_SECONDS:
-            self._open(self._archive.location)
-        return self._archive
-
-    def _open(self, location: str) -> None:
-        self._archive, self._opened = Archive(location), time.monotonic()
-        self._days = frozenset(self._archive.days)
-
-    def knows(self, day: date) -> bool:
-        return day in self._days
-
-    def raster(self, day: date) -> Path:
-        """PM2.5 of a day as a GeoTIFF with overviews."""
-        archive = self.archive
-        key = (archive.snapshot, day)
         with self._lock:
-            if key not in self._made:
-                path = Path(self._folder.name) / f"{archive.snapshot}-{day}.tif"
-                write_cog(archive.pm25(day), archive.domain.fine, path, f"PM2.5 on {day}", {"source": archive.source})
-                self._made[key] = path
-            self._made.move_to_end(key)
-            while len(self._made) > KEPT_DAYS:
-                self._made.popitem(last=False)[1].unlink(missing_ok=True)
-            return self._made[key]
-
-    def _stations_pm25(self, snapshot: str, day: date) -> Array:
-        """One value a station; `snapshot` is the version that the answer belongs to."""
-        return self._archive.stations_pm25(day)
-
-    def close(self) -> None:
-        self._folder.cleanup()
+            if time.monotonic() - self._opened > REOPEN_SECONDS:
+                newest, self._opened = Archive(self._known.archive.location), time.monotonic()
+                if newest.snapshot != self._known.archive.snapshot:
+                    self._known = Known.of(newest)
+            return self._known

@@ -173,9 +173,11 @@ class Scores:
         }
         for s, scale in enumerate(SCALES):
             by_scale[scale]["all"]["ssim"] = number(self.similarity[method, lead, s])
+            by_scale[scale]["all"] |= reliability(total[s, 0])
         return {
             "fields": by_scale,
             "power_ratio": [number(value) for value in self.power_ratio[method, lead]],
+            "pairs_by_forecast": pairs_by_forecast(*observed),
             "stations": {
                 **{name: self.station_figures(method, lead, name) for name in self.groups},
                 **{
@@ -237,6 +239,28 @@ def figures(tally: Tally) -> dict[str, Any]:
         "index_same": number(same),
         "index_within_one": number(near),
     }
+
+
+def reliability(tally: Tally) -> dict[str, Any]:
+    """Share of the weight by (bin of the forecast, bin of the truth), and the mean truth in each bin of it."""
+    weight = tally.moments[:, 0]
+    means = _mean(tally.moments[:, 2], weight)
+    joint = tally.joint / max(float(tally.joint.sum()), 1e-300)
+    return {"joint": joint.tolist(), "bin_truth": [number(value) for value in means]}
+
+
+def pairs_by_forecast(forecast: Array, observed: Array) -> dict[str, Any]:
+    """By the forecast's bin: number of pairs, mean forecast and mean observation."""
+    turned = Tally.of(observed, forecast)  # which bins by its second argument
+    count, observations, forecasts = turned.moments[:, :3].T
+    means = [_mean(total, count) for total in (forecasts, observations)]
+    named = zip(("forecast", "truth"), means, strict=True)
+    return {"pairs": count.tolist(), **{name: [number(value) for value in part] for name, part in named}}
+
+
+def _mean(total: Array, weight: Array) -> Array:
+    """NaN where nothing was counted."""
+    return np.divide(total, weight, out=np.full(len(weight), np.nan), where=weight > 0)
 
 
 def number(value: Any) -> float | None:
