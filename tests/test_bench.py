@@ -3,7 +3,15 @@ import pytest
 from model_cases import TINY
 
 from cranpm.bench import archive as bench
-from cranpm.bench import bench_forecast, bench_grouping, bench_network, bench_training, network, parse_precisions
+from cranpm.bench import (
+    bench_forecast,
+    bench_grouping,
+    bench_network,
+    bench_training,
+    network,
+    parse_precisions,
+    serving,
+)
 from cranpm.bench.ingesting import bench_ingest
 from cranpm.bench.machine import forget_peak_memory, peak_memory
 from cranpm.bench.scaling import FULL, OURS, WINDOWS, bench_scaling, draw_scaling, scaling_table
@@ -134,3 +142,12 @@ def test_peak_memory_can_be_forgotten():
     del block
     forget_peak_memory()
     assert peak_memory() < before - 0.3
+
+
+def test_the_server_is_measured_beside_a_bare_tile(monkeypatch):
+    monkeypatch.setattr(serving, "TILES", 20)
+    monkeypatch.setattr(serving, "POINTS", 10)
+    facts = serving.bench_serve(BOX, 0.5)
+    assert facts["pixels"] == 512 * 512
+    assert facts["tiles asked for again, /s (goal 150)"] > 5
+    assert facts["server's peak memory, GB"] > 0.05

@@ -1,11 +1,11 @@
 import { defineConfig } from "vite";
-import { europeanAtlas } from "./atlas.ts";
+import { atlas } from "./atlas.ts";
 
 const api = process.env["CRANPM_API"] ?? "http://127.0.0.1:8000";
 
 export default defineConfig({
   base: "./",
-  plugins: [europeanAtlas()],
+  plugins: [atlas()],
   server: { proxy: { "/api": api } },
   build: {
     outDir: "../src/cranpm/serve/page",

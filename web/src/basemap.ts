@@ -2,6 +2,7 @@
 
 import type { GeoJSONSource, Map, StyleSpecification } from "maplibre-gl";
 import { feature, mesh } from "topojson-client";
+import { regionAround, type Region } from "./regions";
 import { MAP_COLOURS, type MapColours } from "./theme";
 
 /** Below this zoom the coarse borders are within a pixel of the fine ones. */
@@ -47,15 +48,26 @@ export function paintBasemap(map: Map, { sea, land, line }: MapColours): void {
   map.setPaintProperty("coast", "line-color", line);
 }
 
-/** Load coarse or fine borders as the zoom asks for, each at most once. */
+const ATLASES = {
+  world: () => import("virtual:atlas/world"),
+  europe: () => import("virtual:atlas/europe"),
+  "south-asia": () => import("virtual:atlas/south-asia"),
+  "north-america": () => import("virtual:atlas/north-america"),
+} satisfies Record<"world" | Region, unknown>;
+
+function atlasFor(map: Map): keyof typeof ATLASES {
+  const [[west, south], [east, north]] = map.getBounds().toArray();
+  return (map.getZoom() >= FINE_BORDERS_ZOOM && regionAround([west, south, east, north])) || "world";
+}
+
+/** Show coarse or fine borders as the view asks for. */
 export function loadBorders(map: Map): void {
-  let shown: "none" | "coarse" | "fine" = "none";
+  let shown = "";
   const load = async () => {
-    const wanted = map.getZoom() >= FINE_BORDERS_ZOOM ? "fine" : "coarse";
-    if (shown === "fine" || shown === wanted) return;
+    const wanted = atlasFor(map);
+    if (shown === wanted) return;
     shown = wanted;
-    const atlas = wanted === "fine" ? import("virtual:atlas/10m") : import("virtual:atlas/50m");
-    const { default: topology } = await atlas;
+    const { default: topology } = await ATLASES[wanted]();
     if (shown !== wanted) return;
     const { countries } = topology.objects;
     const show = (source: string, data: GeoJSON.GeoJSON) =>
@@ -64,6 +76,8 @@ export function loadBorders(map: Map): void {
     show("borders", mesh(topology, countries, (a, b) => a !== b));
     show("coast", mesh(topology, countries, (a, b) => a === b));
   };
-  map.on("zoomend", () => void load());
-  void load();
+  // Without borders the map still tells its numbers; they are asked for again after the next move.
+  const tryToLoad = () => void load().catch(() => (shown = ""));
+  map.on("moveend", tryToLoad);
+  tryToLoad();
 }

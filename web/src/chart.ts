@@ -66,7 +66,7 @@ export function drawChart(series: Series[], start: string, unit: string): HTMLEl
   const picture = svg("svg", {
     viewBox: `0 0 ${SIZE.width} ${SIZE.height}`, tabindex: 0, role: "group",
     "aria-label": "Chart of daily PM2.5. Left and right arrow keys read out one day after another.",
-  }, ...grid(axes, unit), ...startMark(axes, start), ...series.map((one) => line(one, series, axes)).reverse());
+  }, ...grid(axes, unit), ...startMark(axes, start), ...series.map((one) => line(one, series, axes, start)).reverse());
   const readout = element("p", { class: "readout", "aria-live": "polite" });
   followDay(picture, readout, series, axes);
   return element("div", { class: "chart" }, picture, readout, key(series), table(series));
@@ -99,13 +99,16 @@ function startMark(axes: Axes, start: string): SVGElement[] {
   ];
 }
 
-function line({ kind, days }: Series, all: Series[], axes: Axes): SVGElement {
+/** A line from day to day, broken where a day is missing. */
+function line({ kind, days }: Series, all: Series[], axes: Axes, start: string): SVGElement {
   const known = days.filter(({ pm25 }) => pm25 !== null);
   // The forecast sets out from the field of the start day, so its line does too.
   const before = kind === "forecast" || kind === "truth" ? all.find((one) => one.kind === "field") : undefined;
-  const joined = [...(before?.days.slice(-1).filter(({ pm25 }) => pm25 !== null) ?? []), ...known];
+  const onStart = before?.days.filter(({ day, pm25 }) => day === start && pm25 !== null) ?? [];
+  const joined = [...onStart, ...known];
+  const follows = (i: number) => i > 0 && dayNumber(joined[i]!.day) - dayNumber(joined[i - 1]!.day) === 1;
   const path = joined.map(({ day, pm25 }, i) =>
-    `${i ? "L" : "M"}${axes.x(day).toFixed(1)} ${axes.y(pm25!).toFixed(1)}`);
+    `${follows(i) ? "L" : "M"}${axes.x(day).toFixed(1)} ${axes.y(pm25!).toFixed(1)}`);
   return svg("g", { class: `series ${kind}` },
     kind.startsWith("station") ? null : svg("path", { d: path.join("") }),
     ...known.map(({ day, pm25 }) => mark(kind, axes.x(day), axes.y(pm25!))));

@@ -61,7 +61,7 @@ export class Frames {
 
   /** Load a frame unseen; choosing it afterwards shows it at once. */
   prepare(run: Run, field: Field): Promise<void> {
-    this.load(run, field);
+    if (!this.coming?.wanted) this.load(run, field);
     return this.loaded();
   }
 

@@ -6,9 +6,10 @@ import type { Session } from "./session";
 
 export function showLegend(session: Session): void {
   let drawn = "";
-  session.listen(({ choice: { variable, stations }, legends }) => {
-    if (drawn === `${variable}/${stations}`) return;
-    drawn = `${variable}/${stations}`;
+  session.listen(({ choice: { variable, stations }, legends, offer }) => {
+    const wanted = `${variable}/${stations}/${offer.style}`;
+    if (drawn === wanted) return;
+    drawn = wanted;
     const map = legends[variable];
     const parts = draw(map);
     // Circles may have another scale than the map below them; then both are shown.
@@ -40,13 +41,19 @@ function gradient({ stops }: Shade): HTMLElement {
   const bar = element("div", { class: "gradient" });
   bar.style.background = `linear-gradient(to right, ${colours.join(", ")})`;
   const marks = ticks(low, high).map((value) => {
-    const mark = element("span", {}, (low < 0 && value > 0 ? "+" : "") + minus(value));
+    const mark = element("span", {}, tickText(value, low, high));
     mark.style.left = `${percent(value)}%`;
     if (value === low) mark.className = "at-start";
     if (value === high) mark.className = "at-end";
     return mark;
   });
   return element("div", { class: "shade" }, bar, element("div", { class: "ticks" }, ...marks));
+}
+
+/** The ends stand for all beyond them, except that nothing lies below zero PM2.5. */
+function tickText(value: number, low: number, high: number): string {
+  const beyond = value === high ? "≥ " : value === low && low < 0 ? "≤ " : "";
+  return beyond + (low < 0 && value > 0 ? "+" : "") + minus(value);
 }
 
 /** Round values, ending at low and high where that can be, in `about` steps or fewer; the chart uses them too. */

@@ -7,11 +7,12 @@ import "./styles/time.css";
 import "./styles/legend.css";
 import "./styles/map.css";
 import "./styles/point.css";
-import { getLegends, getPlaces, getRuns } from "./api";
-import { readHash, writeHash } from "./choice";
+import { getLegends, getOffer, getPlaces } from "./api";
+import { readHash, writeHash, type Wanted } from "./choice";
 import { showControls } from "./controls";
 import { byId } from "./element";
 import { Frames } from "./frames";
+import { keepFresh } from "./freshness";
 import { showLegend } from "./legend";
 import { openMap, reveal, showView } from "./map";
 import { hideMessage, say, showBadges, showMessage } from "./notices";
@@ -34,20 +35,18 @@ async function start(): Promise<void> {
   applyTheme({ theme: wanted.theme ?? null });
   const session = await ask(wanted);
   if (!session) return;
-  if (wanted.run && wanted.run !== session.choice.run)
-    say(`The forecast of ${wanted.run} is not offered here. The map shows the newest one.`);
   keepTheme(session);
   keepPermalink(session);
-  showBadges(session);
+  const { tellIncomplete } = showBadges(session);
   showLegend(session);
-  const { stationsMissing } = showControls(session);
+  const { tellStations } = showControls(session);
   const map = await openMap(session);
   window.cranpmMap = map;
   const readiness = new Readiness(map);
-  const frames = new Frames(map, session, readiness);
+  const frames = new Frames(map, session, readiness, tellIncomplete);
   showTowns(map, session);
-  showStations(map, session, readiness, stationsMissing);
-  showReplay(session, frames);
+  const circles = showStations(map, session, readiness, tellStations);
+  showReplay(session, frames, circles);
   // A view that a permalink names is shown as it is, even if the panel then hides the point.
   let keepView = wanted.view !== undefined && wanted.point !== undefined;
   showPoint(session, {
@@ -55,27 +54,31 @@ async function start(): Promise<void> {
     hasKeyboardFocus: () => map.getCanvas().matches(":focus-visible"),
     reveal: (spot) => (keepView ? (keepView = false) : reveal(map, spot)),
   });
-  addEventListener("hashchange", () => {
-    session.choose({ point: null, theme: null, ...readHash(location.hash) });
-    showView(map, session.choice);
+  addEventListener("hashchange", async () => {
+    const linked = readHash(location.hash);
+    await session.refresh().catch(() => null); // the link may be to a run that was made meanwhile
+    session.choose({ point: null, theme: null, ...linked });
+    showView(map, linked);
   });
+  keepFresh(session);
 }
 
 /** What the server offers; null if a message has taken the page's place. */
-async function ask(wanted: ReturnType<typeof readHash>): Promise<Session | null> {
+async function ask(wanted: Wanted): Promise<Session | null> {
   try {
-    const [runs, legends, places] = await Promise.all([getRuns(), getLegends(), getPlaces()]);
-    if (runs.length > 0) {
+    const places = getPlaces().catch(() => []); // a map without names is still a map
+    const [offer, legends] = await Promise.all([getOffer(), getLegends()]);
+    if (offer.runs.length > 0) {
       hideMessage();
-      return new Session(runs, legends, places, wanted, say);
+      return new Session(offer, legends, await places, wanted, say);
     }
     showMessage("No forecast yet",
       "The server is running, but nothing has been published. " +
         "Make a forecast with “cranpm forecast”, then look again.",
-      () => void start());
+      begin);
   } catch (error) {
     showMessage("The forecast cannot be reached",
-      `${error instanceof Error ? error.message : error}. Is “cranpm serve” still running?`, () => void start());
+      `${error instanceof Error ? error.message : error}. Is “cranpm serve” still running?`, begin);
   }
   return null;
 }
@@ -115,4 +118,15 @@ async function copy(text: string): Promise<boolean> {
   }
 }
 
-void start();
+function begin(): void {
+  start().catch((error: unknown) => {
+    console.error(error);
+    const canDraw = document.createElement("canvas").getContext("webgl2") !== null;
+    if (canDraw) showMessage("The map could not be started", String(error), () => location.reload());
+    else showMessage("The map needs WebGL",
+      "This browser does not offer WebGL 2, which draws the map. Turn on hardware acceleration in its settings, " +
+        "or use another browser.", () => location.reload());
+  });
+}
+
+begin();

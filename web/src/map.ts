@@ -4,7 +4,8 @@ import { Map, Marker, NavigationControl, ScaleControl, setWorkerUrl } from "mapl
 import workerUrl from "maplibre-gl/dist/maplibre-gl-worker.mjs?url";
 import "maplibre-gl/dist/maplibre-gl.css";
 import { baseStyle, loadBorders, paintBasemap } from "./basemap";
-import type { Run, Spot } from "./api";
+import { contains, type Run, type Spot } from "./api";
+import { roundedSpot, type Wanted } from "./choice";
 import { byId, element } from "./element";
 import type { Session } from "./session";
 import { MAP_COLOURS, reducedMotion, systemPrefersDark, themeOf } from "./theme";
@@ -24,8 +25,23 @@ function roomAround([west, south, east, north]: Run["bounds"]): [number, number,
 
 export async function openMap(session: Session): Promise<Map> {
   setWorkerUrl(new URL(workerUrl, document.baseURI).href);
+  const map = newMap(session);
+  map.touchZoomRotate.disableRotation();
+  map.keyboard.disableRotation();
+  map.addControl(new NavigationControl({ showCompass: false }), "top-left");
+  map.addControl(new ScaleControl({ maxWidth: 96 }), "bottom-right");
+  await new Promise<void>((done) => map.once("load", () => done()));
+  loadBorders(map);
+  followTheme(map, session);
+  followRun(map, session);
+  followView(map, session);
+  pickPoints(map, session);
+  return map;
+}
+
+function newMap(session: Session): Map {
   const { view } = session.choice;
-  const map = new Map({
+  return new Map({
     container: "map",
     style: baseStyle(),
     attributionControl: false,
@@ -38,16 +54,6 @@ export async function openMap(session: Session): Promise<Map> {
       ? { center: [view.lon, view.lat] as [number, number], zoom: view.zoom }
       : { bounds: session.run.bounds, fitBoundsOptions: { padding: 24 } }),
   });
-  map.touchZoomRotate.disableRotation();
-  map.keyboard.disableRotation();
-  map.addControl(new NavigationControl({ showCompass: false }), "top-left");
-  map.addControl(new ScaleControl({ maxWidth: 96 }), "bottom-right");
-  await new Promise<void>((done) => map.once("load", () => done()));
-  loadBorders(map);
-  followTheme(map, session);
-  followView(map, session);
-  pickPoints(map, session);
-  return map;
 }
 
 function followTheme(map: Map, session: Session): void {
@@ -60,6 +66,18 @@ function followTheme(map: Map, session: Session): void {
   systemPrefersDark.addEventListener("change", paint);
 }
 
+/** Another run may be of another part of the world. */
+function followRun(map: Map, session: Session): void {
+  let { bounds } = session.run;
+  session.listen(({ run }) => {
+    if (String(run.bounds) === String(bounds)) return;
+    bounds = run.bounds;
+    const { lat, lng } = map.getCenter();
+    map.setMaxBounds(roomAround(bounds));
+    if (!contains(bounds, { lat, lon: lng })) map.fitBounds(bounds, { padding: 24, animate: false });
+  });
+}
+
 function followView(map: Map, session: Session): void {
   map.on("moveend", () => {
     const { lat, lng } = map.getCenter();
@@ -68,13 +86,13 @@ function followView(map: Map, session: Session): void {
 }
 
 /** Move to a view that came from a permalink rather than from the map. */
-export function showView(map: Map, { view }: Session["choice"]): void {
+export function showView(map: Map, { view }: Pick<Wanted, "view">): void {
   if (view) map.jumpTo({ center: [view.lon, view.lat], zoom: view.zoom });
 }
 
 function pickPoints(map: Map, session: Session): void {
   const pick = ({ lat, lng }: { lat: number; lng: number }) =>
-    session.choose({ point: { lat, lon: lng } });
+    session.choose({ point: roundedSpot({ lat, lon: lng }) });
   map.on("click", ({ lngLat }) => pick(lngLat));
   map.getCanvas().setAttribute(
     "aria-label", "Map. Arrow keys move, plus and minus zoom, Enter reads the value at the centre.",

@@ -64,26 +64,32 @@ async function read(session: Session, run: Run, spot: Spot): Promise<HTMLElement
   try {
     const [point, history] = await Promise.all([
       getPoint(run, spot),
-      hasArchive(run) ? getHistory(run, spot).catch(() => null) : null,
+      hasArchive(run) ? getHistory(run, spot).catch((error: Error) => error) : null,
     ]);
     return describe(session, run, point, history);
   } catch (error) {
-    const reason = await session.explain(error);
+    const reason = await session.explain(error, run);
     return reason === null ? null : [hint(reason)];
   }
 }
 
 const hint = (text: string) => element("p", { class: "wait" }, text);
 
-function describe(session: Session, run: Run, point: PointForecast, history: History | null): HTMLElement[] {
+function describe(
+  session: Session, run: Run, point: PointForecast, history: History | Error | null,
+): HTMLElement[] {
   const { pm25, index } = session.legends;
   if (point.forecast.every((day) => day.pm25 === null))
     return [hint("No forecast here: the sea and land without data are left out.")];
   const values = element("ol", { class: "values" },
     ...point.forecast.map((day) => value(day, pm25.unit, index)));
-  const warning = point.quality === "good" ? null : hint("Some of the input was degraded here.");
-  const chart = drawChart(seriesOf(run.id, point, history), run.id, pm25.unit);
-  return [values, ...(warning ? [warning] : []), chart];
+  const failed = history instanceof Error;
+  const warnings = [
+    ...(point.quality === "good" ? [] : [hint("Some of the input was degraded here.")]),
+    ...(failed ? [hint(`The days before and the stations could not be read. ${history.message}`)] : []),
+  ];
+  const chart = drawChart(seriesOf(run.id, point, failed ? null : history), run.id, pm25.unit);
+  return [values, ...warnings, chart];
 }
 
 function value({ lead, valid, pm25, index }: PointForecast["forecast"][number], unit: string, { classes }: Classes) {

@@ -1,7 +1,7 @@
 /** The time slider and its replay: over the runs if there are several, else over the leads of the one. */
 
 import type { Choice } from "./choice";
-import { leadOf, type Run } from "./api";
+import { isSame, leadOf, type Run } from "./api";
 import { byId, element, svg } from "./element";
 import type { Frames } from "./frames";
 import type { Session } from "./session";
@@ -13,24 +13,39 @@ const PAUSE = "M6 4.5h3v11H6zM11 4.5h3v11h-3z";
 
 type Step = Pick<Choice, "run" | "lead">;
 
-/** The frames from the earliest to the latest. */
+/** The frames of one map from the earliest to the latest. */
 function steps({ runs, choice, run }: Session): Step[] {
-  if (runs.length > 1) return runs.map(({ id }) => ({ run: id, lead: choice.lead })).reverse();
+  const alike = runs.filter(({ bounds }) => String(bounds) === String(run.bounds));
+  if (alike.length > 1) return alike.map(({ id }) => ({ run: id, lead: choice.lead })).reverse();
   return run.leads.map(({ lead }) => ({ run: run.id, lead }));
 }
 
-function offers(runs: Run[], { variable }: Choice, step: Step): boolean {
-  const offered = leadOf(runs.find(({ id }) => id === step.run)!, step.lead);
-  return offered.lead === step.lead && offered.variables.includes(variable);
+const runOf = ({ runs }: Session, step: Step) => runs.find(({ id }) => id === step.run)!;
+
+/** The next frame with the chosen variable; others are left out, else the replay would change what it shows. */
+function following(session: Session): Step | null {
+  const all = steps(session);
+  const now = at(session, all);
+  const later = all.slice(1).map((_, i) => all[(now + 1 + i) % all.length]!);
+  const offers = (step: Step) => {
+    const { lead, variables } = leadOf(runOf(session, step), step.lead);
+    return lead === step.lead && variables.includes(session.choice.variable);
+  };
+  return later.find(offers) ?? null;
 }
 
 const at = ({ choice }: Session, all: Step[]) =>
   Math.max(0, all.findIndex(({ run, lead }) => run === choice.run && lead === choice.lead));
 
-export function showReplay(session: Session, frames: Frames): void {
+interface Ahead {
+  prepare: (run: Run, lead: number) => Promise<void>;
+}
+
+export function showReplay(session: Session, frames: Frames, circles: Ahead): void {
   const slider = byId<HTMLInputElement>("time");
   const button = byId<HTMLButtonElement>("play");
   let playing = false;
+  let turn = 0; // of the replay that runs, so that a paused one never wakes up beside a newer one
 
   slider.addEventListener("input", () => {
     play(false);
@@ -52,6 +67,7 @@ export function showReplay(session: Session, frames: Frames): void {
   function play(yes: boolean): void {
     if (yes === playing && button.hasChildNodes()) return;
     playing = yes;
+    turn += 1;
     button.setAttribute("aria-label", yes ? "Pause the replay" : "Play the replay");
     button.title = yes ? "Pause" : "Replay";
     button.replaceChildren(svg("svg", { viewBox: "0 0 20 20", "aria-hidden": "true" },
@@ -59,18 +75,27 @@ export function showReplay(session: Session, frames: Frames): void {
     if (yes) void run();
   }
 
+  /** The next frame is loaded unseen, so labels, stations and map change together. */
   async function run(): Promise<void> {
-    while (playing) {
-      await Promise.all([frames.loaded(), new Promise((done) => setTimeout(done, STEP_MS))]);
-      if (!playing) return;
-      // Days without the chosen variable are left out, else the replay would change what it shows.
-      const all = steps(session);
-      const now = at(session, all);
-      const later = all.map((_, i) => all[(now + 1 + i) % all.length]!);
-      const next = later.find((step) => offers(session.runs, session.choice, step));
-      if (next) session.choose(next);
+    const mine = ++turn;
+    while (mine === turn) {
+      await frames.loaded();
+      const next = following(session);
+      if (mine !== turn) return;
+      if (!next) return play(false);
+      const { run, choice: { lead, variable, stations } } = session;
+      const there = runOf(session, next);
+      await Promise.all([
+        pause(STEP_MS), frames.prepare(there, { variable, lead: next.lead }), circles.prepare(there, next.lead),
+      ]);
+      const { choice } = session;
+      const unchanged =
+        isSame(run, session.run) && choice.lead === lead && choice.variable === variable && choice.stations === stations;
+      if (mine === turn && unchanged) session.choose(next);
     }
   }
 
   play(false);
 }
+
+const pause = (ms: number) => new Promise((done) => setTimeout(done, ms));

@@ -3,13 +3,15 @@
 import {
   Popup, type ExpressionSpecification, type GeoJSONSource, type Map, type MapLayerMouseEvent,
 } from "maplibre-gl";
-import { getStations, type Shade, type StationNumbers, type Stations } from "./api";
+import { getStations, NotOffered, type Run, type Shade, type StationNumbers, type Stations } from "./api";
+import type { TellStations } from "./controls";
 import { element } from "./element";
 import type { Readiness } from "./readiness";
 import type { Session } from "./session";
 import { concentration, signed } from "./wording";
 
 const LAYER = "stations";
+type Property = "observed" | "difference";
 const nothing: Stations = { type: "FeatureCollection", features: [] };
 
 /** Colour by a property, as the legend of that quantity has it. */
@@ -20,9 +22,10 @@ function byLegend({ stops }: Shade, property: string): ExpressionSpecification {
   ] as unknown as ExpressionSpecification;
 }
 
+/** Returns how to read the stations of another day before it is shown. */
 export function showStations(
-  map: Map, session: Session, readiness: Readiness, onMissing: (reason: string) => void,
-): void {
+  map: Map, session: Session, readiness: Readiness, tell: TellStations,
+): { prepare: (run: Run, lead: number) => Promise<void> } {
   map.addSource(LAYER, { type: "geojson", data: nothing });
   map.addLayer({
     id: LAYER, type: "circle", source: LAYER,
@@ -32,32 +35,53 @@ export function showStations(
       "circle-stroke-color": "#14181d",
     },
   });
-  offerPopup(map, session.legends.pm25.unit);
+  const closePopup = offerPopup(map, session.legends.pm25.unit);
 
-  let wanted = "";
-  session.listen(async ({ run, choice: { stations, lead } }) => {
-    const key = stations === "off" ? "off" : `${run.id}/${run.version}/${lead}/${stations}`;
+  const dayOf = (run: Run, lead: number) => `${run.id}/${run.version}/${lead}`;
+  let ahead: { day: string; all: Stations } | null = null;
+  let wanted = "off";
+  session.listen(({ run, choice: { stations, lead } }) => {
+    const key = stations === "off" ? "off" : `${dayOf(run, lead)}/${stations}`;
     if (key === wanted) return;
     wanted = key;
+    closePopup();
     if (stations === "off") return draw(map, nothing);
+    if (ahead?.day === dayOf(run, lead)) return drawBy(map, session, ahead.all, stations);
+    draw(map, nothing); // else the circles of another day would stand on this one
+    void readAndDraw(run, lead, stations, () => wanted === key);
+  });
+
+  async function readAndDraw(
+    run: Run, lead: number, property: Property, isWanted: () => boolean,
+  ): Promise<void> {
     const release = readiness.hold();
     try {
       const all = await getStations(run, lead);
-      if (wanted === key) drawBy(map, session, all, stations);
+      tell(run, lead, null);
+      if (isWanted()) drawBy(map, session, all, property);
     } catch (error) {
-      if (wanted !== key) return;
-      draw(map, nothing);
-      const reason = await session.explain(error);
-      if (reason) onMissing(reason);
+      const reason = await session.explain(error, run);
+      if (reason === null) return;
+      const lasting = error instanceof NotOffered;
+      tell(run, lead, { lasting, reason: lasting ? reason : `Could not be read. ${reason}` });
+      if (isWanted() && !lasting) session.say(`The stations could not be read. ${reason}`);
     } finally {
       release();
     }
-  });
+  }
+
+  return {
+    async prepare(run, lead) {
+      if (session.choice.stations === "off" || ahead?.day === dayOf(run, lead)) return;
+      const all = await getStations(run, lead).catch(() => null); // asked and told of again when it is shown
+      ahead = all && { day: dayOf(run, lead), all };
+    },
+  };
 }
 
 const draw = (map: Map, data: Stations) => map.getSource<GeoJSONSource>(LAYER)?.setData(data);
 
-function drawBy(map: Map, session: Session, all: Stations, property: "observed" | "difference"): void {
+function drawBy(map: Map, session: Session, all: Stations, property: Property): void {
   const { error, pm25 } = session.legends;
   const known = all.features.filter(({ properties }) => properties[property] !== null);
   map.setPaintProperty(LAYER, "circle-color", byLegend(property === "difference" ? error : pm25, property));
@@ -65,7 +89,8 @@ function drawBy(map: Map, session: Session, all: Stations, property: "observed" 
   if (known.length === 0) session.say("No station has a value for this day.");
 }
 
-function offerPopup(map: Map, unit: string): void {
+/** Returns how to close it. */
+function offerPopup(map: Map, unit: string): () => void {
   const popup = new Popup({ closeButton: false, focusAfterOpen: false, offset: 10, maxWidth: "260px" });
   const open = ({ features }: MapLayerMouseEvent) => {
     const found = features?.[0];
@@ -82,6 +107,7 @@ function offerPopup(map: Map, unit: string): void {
   map.on("mousemove", LAYER, open);
   map.on("click", LAYER, open);
   map.on("mouseleave", LAYER, close);
+  return close;
 }
 
 function describe(station: StationNumbers, unit: string): HTMLElement {

@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import date
 from http.client import HTTPConnection
 from importlib.resources import files
@@ -44,13 +44,13 @@ def bench_serve(domain: str = "europe", seconds: float = 5.0) -> dict[str, Any]:
         below = f"/api/runs/{DAY}/{run.version}"
         places = [_place(grid, rng) for _ in range(TILES)]
         known = [f"{below}/tiles/pm25/1/{z}/{x}/{y}.png" for z, x, y in places]
-        with _server(Path(folder), archive.location) as (port, process):
+        with running_server(Path(folder), archive.location) as (port, process):
             first = _latencies(port, known)
             warm = _latencies(port, known)
             fresh = _rate(port, lambda: _new_tiles(below, grid), seconds)
             again = _rate(port, lambda: itertools.cycle(known), seconds)
             points = _latencies(port, [f"{below}/point?lat={lat}&lon={lon}" for lat, lon in _points(grid, rng)])
-            memory = _peak_memory(process)
+            memory = peak_memory_of(process)
     return {
         "domain": domain,
         "pixels": grid.rows * grid.cols,
@@ -88,7 +88,7 @@ def _points(grid: Grid, rng: np.random.Generator) -> list[tuple[float, float]]:
 
 
 @contextmanager
-def _server(folder: Path, archive: str) -> Iterator[tuple[int, "subprocess.Popen[bytes]"]]:
+def running_server(folder: Path, archive: str) -> Iterator[tuple[int, "subprocess.Popen[bytes]"]]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -124,8 +124,8 @@ def _ask(connection: HTTPConnection, path: str) -> bytes:
 
 def _latencies(port: int, paths: list[str]) -> list[float]:
     """Seconds of each, one after the other over one connection."""
-    connection = HTTPConnection("127.0.0.1", port)
-    return [timed(lambda path=path: _ask(connection, path)) for path in paths]  # type: ignore[misc]
+    with closing(HTTPConnection("127.0.0.1", port)) as connection:
+        return [timed(lambda path=path: _ask(connection, path)) for path in paths]  # type: ignore[misc]
 
 
 def _rate(port: int, paths: Callable[[], Iterator[str]], seconds: float) -> float:
@@ -133,10 +133,11 @@ def _rate(port: int, paths: Callable[[], Iterator[str]], seconds: float) -> floa
     until, counts = time.monotonic() + seconds, [0] * CLIENTS
 
     def client(number: int) -> None:
-        connection, asked = HTTPConnection("127.0.0.1", port), paths()
-        while time.monotonic() < until:
-            _ask(connection, next(asked))
-            counts[number] += 1
+        asked = paths()
+        with closing(HTTPConnection("127.0.0.1", port)) as connection:
+            while time.monotonic() < until:
+                _ask(connection, next(asked))
+                counts[number] += 1
 
     threads = [threading.Thread(target=client, args=(number,)) for number in range(CLIENTS)]
     took = timed(lambda: [*map(threading.Thread.start, threads), *map(threading.Thread.join, threads)])
@@ -148,7 +149,7 @@ def _pair(times: list[float]) -> str:
     return f"{middle:.1f} / {high:.1f}"
 
 
-def _peak_memory(process: "subprocess.Popen[bytes]") -> float:
+def peak_memory_of(process: "subprocess.Popen[bytes]") -> float:
     status = Path(f"/proc/{process.pid}/status").read_text().splitlines()
     return int(next(line for line in status if line.startswith("VmHWM")).split()[1]) * 1024 / 1e9
 

@@ -38,4 +38,4 @@ def serve(
     for day, reason in left_out.items():
         print(f"left out: {day}: {reason}")
     print(f"open http://{host}:{port}  (stop with Ctrl-C)")
-    uvicorn.run(app, host=host, port=port, log_level="warning", limit_concurrency=MOST_CONNECTIONS, server_header=False)
+    uvicorn.run(app, host=host, port=port, log_level="error", limit_concurrency=MOST_CONNECTIONS, server_header=False)
