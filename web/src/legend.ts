@@ -47,12 +47,12 @@ function gradient({ stops }: Shade): HTMLElement {
     if (value === high) mark.className = "at-end";
     return mark;
   });
-  return element("div", { class: "shade" }, bar, element("div", { class: "ticks" }, ...marks));
+  return element("div", { class: "shade" }, bar, element("div", { class: low < 0 ? "ticks signed" : "ticks" }, ...marks));
 }
 
 /** The ends stand for all beyond them, except that nothing lies below zero PM2.5. */
 function tickText(value: number, low: number, high: number): string {
-  const beyond = value === high ? "≥ " : value === low && low < 0 ? "≤ " : "";
+  const beyond = value === high ? "≥\u202f" : value === low && low < 0 ? "≤\u202f" : "";
   return beyond + (low < 0 && value > 0 ? "+" : "") + minus(value);
 }
 

@@ -5,7 +5,7 @@ import { byId, element } from "./element";
 import type { Session } from "./session";
 import { age, fullDay } from "./wording";
 
-const TOAST_MS = 6000;
+const TOAST_MS = 9000;
 const MINUTE_MS = 60_000;
 /** Three questions in a row without an answer. */
 const SILENT_MINUTES = 15;

@@ -63,7 +63,7 @@ export class Session {
   /** The nearest choice that is offered; the reader is told what was replaced. */
   private settle(wanted: Wanted, why = ""): Choice {
     const { choice, replaced } = settle(wanted, this.runs);
-    const shown = `${fullDay(choice.run)}, T+${choice.lead}, ${variableTitle(choice.variable)}`;
+    const shown = `${variableTitle(choice.variable)}, T+${choice.lead} from ${fullDay(choice.run)}`;
     const instead = replaced.length ? `Not offered: ${replaced.join(", ")}. The map shows ${shown}.` : "";
     if (why || instead) this.say([why, instead].filter(Boolean).join(" "));
     return choice;

@@ -40,21 +40,23 @@ export function showStations(
   const dayOf = (run: Run, lead: number) => `${run.id}/${run.version}/${lead}`;
   let ahead: { day: string; all: Stations } | null = null;
   let wanted = "off";
+  let release = () => {};
   session.listen(({ run, choice: { stations, lead } }) => {
     const key = stations === "off" ? "off" : `${dayOf(run, lead)}/${stations}`;
     if (key === wanted) return;
     wanted = key;
+    release(); // nobody waits for the answer about another day
     closePopup();
     if (stations === "off") return draw(map, nothing);
     if (ahead?.day === dayOf(run, lead)) return drawBy(map, session, ahead.all, stations);
     draw(map, nothing); // else the circles of another day would stand on this one
-    void readAndDraw(run, lead, stations, () => wanted === key);
+    release = readiness.hold();
+    void readAndDraw(run, lead, stations, () => wanted === key).finally(release);
   });
 
   async function readAndDraw(
     run: Run, lead: number, property: Property, isWanted: () => boolean,
   ): Promise<void> {
-    const release = readiness.hold();
     try {
       const all = await getStations(run, lead);
       tell(run, lead, null);
@@ -65,8 +67,6 @@ export function showStations(
       const lasting = error instanceof NotOffered;
       tell(run, lead, { lasting, reason: lasting ? reason : `Could not be read. ${reason}` });
       if (isWanted() && !lasting) session.say(`The stations could not be read. ${reason}`);
-    } finally {
-      release();
     }
   }
 
