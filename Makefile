@@ -44,7 +44,7 @@ transfer: $(READY) ## Europe's weights on simulated India and North America, as 
 
 test: lint $(PAGE) ## lint, types and all tests but the long ones
 	@tools/install_browser.sh
-	@$(BIN)/python -m pytest -m "not long" --cov --cov-report=term --durations=15
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not long" -n 2 --cov --cov-report=term --durations=15
 
 test-long: $(READY) ## the tests that take minutes
 	@$(BIN)/python -m pytest -m long

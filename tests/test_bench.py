@@ -23,6 +23,7 @@ from cranpm.train.settings import SHIPPED, load_settings
 BOX = "48,7,42.75,12.25"
 
 
+@pytest.mark.long
 def test_simulate_prints_its_figures():
     facts = bench.simulate(BOX, 3)
     assert facts["machine copy bandwidth, GB/s"] > 0.1
@@ -30,6 +31,7 @@ def test_simulate_prints_its_figures():
     assert 0.05 < facts["peak resident memory, GB"] < 20
 
 
+@pytest.mark.long
 def test_store_compares_equal_reads():
     facts = bench.store(BOX, 4)
     assert set(facts) >= {"samples a second, archive", "samples a second, plain zarr"}
@@ -69,6 +71,7 @@ def test_the_networks_speed_is_measured_by_part(monkeypatch):
     assert result.left_out is None
 
 
+@pytest.mark.long
 def test_training_is_measured_beside_its_parts(monkeypatch):
     facts = bench_training(load_settings(SHIPPED / "tiny.toml"), BOX, steps=8)
     assert facts["together / step alone (goal 0.9)"] == pytest.approx(
@@ -94,6 +97,7 @@ def test_a_forecast_is_measured_by_stage(monkeypatch):
     assert facts["reference / ours (goal 12)"] > 0
 
 
+@pytest.mark.long
 def test_ingest_is_measured_beside_a_bare_reading():
     facts = bench_ingest(BOX)
     assert facts["ours / bare (goal 1.5)"] == pytest.approx(
@@ -144,6 +148,7 @@ def test_peak_memory_can_be_forgotten():
     assert peak_memory() < before - 0.3
 
 
+@pytest.mark.long
 def test_the_server_is_measured_beside_a_bare_tile(monkeypatch):
     monkeypatch.setattr(serving, "TILES", 20)
     monkeypatch.setattr(serving, "POINTS", 10)

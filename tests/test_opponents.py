@@ -75,6 +75,7 @@ def test_a_change_can_be_added_to_something_else(start):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.long
 def test_it_overfits_one_batch_and_every_part_learns(name):
     """In a few dozen steps the error falls below a third of the untrained network's; no parameter is left out."""
     torch.manual_seed(0)

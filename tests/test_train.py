@@ -80,7 +80,7 @@ class InterruptionError(Exception):
     pass
 
 
-@pytest.mark.parametrize("steps", [1, 3, 6])
+@pytest.mark.parametrize("steps", [pytest.param(1, marks=pytest.mark.long), 3, pytest.param(6, marks=pytest.mark.long)])
 def test_an_interrupted_run_goes_on_with_the_same_bits(month, straight, tmp_path, steps):
     """Also in the middle of an epoch, and between two states: what was lost is done again."""
 
