@@ -13,6 +13,7 @@ from rich.table import Table
 from cranpm.cli.console import AsJson, Quiet, err, out, progress_bar
 
 if TYPE_CHECKING:
+    from cranpm.grid import Array
     from cranpm.predict import Forecast
     from cranpm.store import Archive, Window
 
@@ -79,8 +80,10 @@ def forecast(
 
 
 def _score_table(result: "Forecast", archive: "Archive", window: "Window") -> Table:
-    """Mean of each lead and, where the archive knows better, errors against it and against persistence."""
-    known = set(archive.days)
+    """Mean of each lead and, where the archive knows better, errors against it and against persistence; by area."""
+    from cranpm.verify.tally import Tally
+
+    known, area = set(archive.days), result.grid.row_area_km2[:, None]
     table = Table(title=f"{result.provenance['method']} forecast from {result.day}, µg m⁻³")
     for column in ("lead", "valid on", "mean", "RMSE", "persistence", "skill"):
         table.add_column(column, justify="right", no_wrap=True)
@@ -89,10 +92,14 @@ def _score_table(result: "Forecast", archive: "Archive", window: "Window") -> Ta
         valid, cells = result.valid(lead), ["no truth", "", ""]
         if valid in known:
             truth = archive.pm25(valid, window)
-            own, reference = (float(np.sqrt(np.nanmean((field - truth) ** 2))) for field in (result.of(lead), today))
+            own, reference = (float(Tally.of(field, truth, area).rmse) for field in (result.of(lead), today))
             cells = [f"{own:.2f}", f"{reference:.2f}", f"{100 * (1 - own / reference):+.1f} %" if reference else ""]
-        table.add_row(f"T+{lead}", str(valid), f"{np.nanmean(result.of(lead)):.2f}", *cells)
+        table.add_row(f"T+{lead}", str(valid), f"{_mean(result.of(lead), area):.2f}", *cells)
     return table
+
+
+def _mean(field: "Array", area: "Array") -> float:
+    return float(np.nansum(field * area) / (np.isfinite(field) * area).sum())
 
 
 def point(
