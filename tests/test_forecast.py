@@ -284,8 +284,9 @@ def test_the_command_publishes_and_a_point_reads_it(archive, tmp_path, monkeypat
     line = ["forecast", "--archive", archive.location, "--day", str(day), "--out", str(tmp_path), "-q"]
     assert run_cli(monkeypatch, *line, "--weights", "persistence") == 0
     printed = capsys.readouterr().out
-    truth = archive.pm25(day + timedelta(days=1))
-    assert f"{np.sqrt(np.nanmean((archive.pm25(day) - truth) ** 2)):.2f}" in printed
+    error = archive.pm25(day) - archive.pm25(day + timedelta(days=1))
+    area = np.broadcast_to(archive.domain.fine.row_area_km2[:, None], error.shape)[np.isfinite(error)]
+    assert f"{np.sqrt((area * error[np.isfinite(error)] ** 2).sum() / area.sum()):.2f}" in printed
     names = {path.name for path in (tmp_path / str(day)).iterdir()}
     assert names == {
         f"pm25_{day}.nc",
