@@ -40,7 +40,7 @@ from cranpm.sources.era5 import _day as era5_day
 from cranpm.sources.files import Piece, pieces, sniff
 from cranpm.sources.place import Place
 from cranpm.sources.regrid import onto
-from cranpm.sources.variable import OPERATIONAL
+from cranpm.sources.variable import OPERATIONAL, PRELIMINARY
 from cranpm.store import Archive
 
 import eccodes  # isort: skip  after PROJ's other users
@@ -430,39 +430,16 @@ def test_a_time_twice_is_refused_unless_it_says_the_same(copy, archive):
         day_of("era5", era5(copy), archive.days[1], archive.domain)
 
 
-def test_final_data_win_over_preliminary(copy, archive):
-    shutil.copy(pressure(copy), copy / "era5-pressure-again.nc")
-
-    def alter(variable):
-        variable[:] = variable[:] + np.float32(0.5)
-
-    change(copy / "era5-pressure-again.nc", "t", alter)
-    change(
-        copy / "era5-pressure-again.nc",
-        "expver",
-        lambda v: v.__setitem__(slice(None), np.array(["0005"] * len(v), object)),
-    )
+@pytest.mark.parametrize("version", [PRELIMINARY, OPERATIONAL])
+def test_final_data_win_over_preliminary_and_forecast_ones(copy, archive, version):
+    again = copy / "era5-pressure-again.nc"
+    shutil.copy(pressure(copy), again)
+    change(again, "t", lambda v: v.__setitem__(slice(None), v[:] + np.float32(0.5)))
+    change(again, "expver", lambda v: v.__setitem__(slice(None), np.array([version] * len(v), object)))
     day = archive.days[1]
     reading = day_of("era5", era5(copy), day, archive.domain)
     assert np.allclose(reading.fields["t850"], archive.coarse(day)[INDEX["t850"]], rtol=1e-5)
     assert reading.facts["versions"] == ["0001"]
-
-
-def test_the_reanalysis_wins_over_a_forecast_of_the_same_hour(copy, archive):
-    shutil.copy(pressure(copy), copy / "era5-pressure-again.nc")
-
-    def alter(variable):
-        variable[:] = variable[:] + np.float32(0.5)
-
-    change(copy / "era5-pressure-again.nc", "t", alter)
-    change(
-        copy / "era5-pressure-again.nc",
-        "expver",
-        lambda v: v.__setitem__(slice(None), np.array([OPERATIONAL] * len(v), object)),
-    )
-    day = archive.days[1]
-    reading = day_of("era5", era5(copy), day, archive.domain)
-    assert np.allclose(reading.fields["t850"], archive.coarse(day)[INDEX["t850"]], rtol=1e-5)
     assert reading.notes == ()
 
 

@@ -66,7 +66,8 @@ def create_app(
         app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["GET"])
     app.state.service = service
     _refuse_well(app)
-    _routes(app, service)
+    _all_runs(app, service)
+    _one_run(app, service)
     _page(app)
     return app
 
@@ -86,12 +87,8 @@ def _refuse_well(app: FastAPI) -> None:
         return JSONResponse({"detail": detail}, 503, {"Retry-After": "2"})
 
 
-def _routes(app: FastAPI, service: Service) -> None:
-    def chosen(day: RunDay, version: RunVersion) -> Run:
-        return find_run(service.folder, day, version)
-
-    chosen_run = Annotated[Run, Depends(chosen)]
-    below = "/api/runs/{day}/{version}"
+def _all_runs(app: FastAPI, service: Service) -> None:
+    """What is told of the whole folder."""
 
     @app.get("/api/health", responses={503: {"model": models.Health, "description": "Stale or empty."}})
     def health(response: Response) -> models.Health:
@@ -127,6 +124,16 @@ def _routes(app: FastAPI, service: Service) -> None:
         """The largest towns on the newest run's map."""
         found, _ = list_runs(service.folder)
         return [models.Town(**town) for town in _towns(found[0].grid)] if found else []
+
+
+def _one_run(app: FastAPI, service: Service) -> None:
+    """What is told of one version of one run."""
+
+    def chosen(day: RunDay, version: RunVersion) -> Run:
+        return find_run(service.folder, day, version)
+
+    chosen_run = Annotated[Run, Depends(chosen)]
+    below = "/api/runs/{day}/{version}"
 
     @app.get(below + "/tiles/{variable}/{lead}/{z}/{x}/{y}.png", responses=REFUSALS | PNG, response_class=Response)
     async def tile(
