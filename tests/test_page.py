@@ -104,10 +104,10 @@ def click_at(page, lat, lon):
     """The point that was hit, to a pixel of the screen."""
     place = page.evaluate("([lat, lon]) => window.cranpmMap.project([lon, lat])", [lat, lon])
     x, y = round(place["x"]), round(place["y"])
+    hit = page.evaluate("([x, y]) => window.cranpmMap.unproject([x, y])", [x, y])  # the map moves when it answers
     box = page.locator(".maplibregl-canvas").bounding_box()
     page.mouse.click(box["x"] + x, box["y"] + y)
     page.get_by_test_id("point-value-1").wait_for()
-    hit = page.evaluate("([x, y]) => window.cranpmMap.unproject([x, y])", [x, y])
     return hit["lat"], hit["lng"]
 
 
