@@ -82,7 +82,11 @@ def image_of(response):
 
 
 def test_runs_say_what_they_are(client, run, archive):
-    newest, oldest = client.get("/api/runs").json()["runs"]
+    answer = client.get("/api/runs").json()
+    newest, oldest = answer["runs"]
+    assert answer["archive"] == {"source": "simulation", "simulated": True}
+    assert len(answer["style"]) == 8
+    assert (oldest["stale"], oldest["stale_reason"]) == (False, "")
     assert (newest["id"], oldest["id"]) == (str(archive.days[-1]), str(archive.days[1]))
     assert newest["degraded"] == ["yesterday is missing"]
     assert oldest["degraded"] == []
