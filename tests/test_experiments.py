@@ -193,3 +193,9 @@ def test_other_worlds_have_the_same_days_and_another_truth(month, tmp_path):
     assert float(world.elevation().max()) == 0
     assert world.attributes["producer"]["seed"] == month.attributes["producer"]["seed"]
     assert not np.array_equal(world.pm25(month.days[1]), month.pm25(month.days[1]), equal_nan=True)
+
+
+def test_figures_read_the_condition_that_runs_write():
+    from cranpm.figures import trials
+
+    assert trials.FACTUAL == FACTUAL

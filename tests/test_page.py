@@ -142,6 +142,27 @@ def test_leads_and_variables_change_what_is_asked_for(visit):
     assert "extremely poor" in page.get_by_test_id("legend").inner_text().lower()
 
 
+SEEN = """() => { const map = window.cranpmMap; return map.getStyle().layers
+    .filter(l => l.type === "raster" && l.layout?.visibility !== "none" && l.paint?.["raster-opacity"] !== 0)
+    .map(l => map.getSource(l.source).tiles[0]) }"""
+
+
+def test_no_layer_is_seen_under_the_legend_of_another(visit):
+    """Also while the new one has not come yet."""
+    page = visit()
+    assert any("/pm25/" in tiles for tiles in page.evaluate(SEEN))
+    held_back = []
+    page.route("**/tiles/change/**", lambda route: held_back.append(route))
+    page.get_by_test_id("variable-change").check(force=True)
+    page.wait_for_timeout(500)
+    assert held_back
+    assert "change" in page.get_by_test_id("legend").inner_text().lower()
+    assert not any("/pm25/" in tiles for tiles in page.evaluate(SEEN))
+    page.unroute_all()  # lets them go
+    ready(page)
+    assert any("/change/" in tiles for tiles in page.evaluate(SEEN))
+
+
 def test_what_is_simulated_or_degraded_says_so(visit, archive):
     page = visit(f"#run={archive.days[2]}")
     assert page.get_by_test_id("badge-simulated").is_visible()

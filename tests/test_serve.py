@@ -443,6 +443,16 @@ def test_the_archive_may_grow_while_it_is_served(folder, archive, archive_path, 
     assert np.abs(shown[shown[..., 3] > 0][:, :3].astype(int) - palette[wanted]).max() <= 4
 
 
+def test_an_archive_that_cannot_be_read_for_a_moment_is_served_as_it_was(archive_path, tmp_path, monkeypatch):
+    place = tmp_path / "archive"
+    shutil.copytree(archive_path, place)
+    held = truth.Truth(str(place))
+    first = held.now()
+    monkeypatch.setattr(truth, "REOPEN_SECONDS", -1.0)
+    place.rename(tmp_path / "away")
+    assert held.now() is first
+
+
 def test_errors_at_low_zoom_are_means_of_errors(archive, archive_path, tmp_path):
     """A forecast without error must look so, on a part of the domain and beside gaps, at every zoom."""
     day = archive.days[1]

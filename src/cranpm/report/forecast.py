@@ -123,7 +123,7 @@ def _comparison(run: Run, archive: Archive, lead: int) -> list[Picture]:
         return []
     with TemporaryDirectory() as folder:
         product = Path(folder) / "products"
-        product.mkdir()
+        product.mkdir()  # with this very version, whatever is published meanwhile
         os.symlink(run.folder, product / str(run.day))
         path = Path(folder) / "maps.png"
         given = Given(archive, (Product(run.method, product, run.grid),), day=run.day, lead=lead)

@@ -3,10 +3,12 @@
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 
+from cranpm.errors import CranpmError
 from cranpm.grid import Array, Grid
 from cranpm.regions import part_of
 from cranpm.store import SIMULATION, Archive, Window
@@ -45,10 +47,12 @@ class Truth:
         self._opened = time.monotonic()
 
     def now(self) -> Known:
-        """Its newest version, looked for once a minute."""
+        """Its newest version, looked for once a minute; where that cannot be read, the one before."""
         with self._lock:
             if time.monotonic() - self._opened > REOPEN_SECONDS:
-                newest, self._opened = Archive(self._known.archive.location), time.monotonic()
-                if newest.snapshot != self._known.archive.snapshot:
-                    self._known = Known.of(newest)
+                self._opened = time.monotonic()
+                with suppress(CranpmError):
+                    newest = Archive(self._known.archive.location)
+                    if newest.snapshot != self._known.archive.snapshot:
+                        self._known = Known.of(newest)
             return self._known
