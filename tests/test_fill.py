@@ -5,7 +5,7 @@ import pytest
 from conftest import SETTINGS
 from sample_days import FIRST, SMALL
 
-from cranpm.days import DayRange
+from cranpm.days import DayRange, needed
 from cranpm.errors import CranpmError
 from cranpm.fill import SimulationJob, sample, simulate_archive
 from cranpm.grid import DOMAINS, Domain
@@ -38,6 +38,20 @@ def test_extending_an_archive_gives_the_same_days_as_one_run(archive, path):
         assert np.array_equal(extended.coarse(day), archive.coarse(day))
         assert np.array_equal(extended.packed_pm25(day), archive.packed_pm25(day))
         assert np.array_equal(extended.stations_pm25(day), archive.stations_pm25(day), equal_nan=True)
+
+
+def test_some_days_of_a_range_are_those_of_the_whole_range(archive, path):
+    """The air in between is moved along, and neither observed nor stored."""
+    assert simulate_archive(path, SMALL, [archive.days[0], archive.days[3]], SETTINGS) == 2
+    sparse = Archive(path)
+    assert sparse.days == [archive.days[0], archive.days[3]]
+    assert np.array_equal(sparse.packed_pm25(archive.days[3]), archive.packed_pm25(archive.days[3]))
+
+
+def test_what_every_nth_day_touches():
+    assert needed(DayRange(date(2022, 1, 10), date(2022, 1, 21)), 8) == [
+        date(2022, 1, day) for day in (9, 10, 11, 12, 13, 17, 18, 19, 20, 21)
+    ]
 
 
 def test_days_that_are_there_are_left_alone(archive_path):

@@ -80,6 +80,11 @@ def reach(day: date, leads: Sequence[int] = LEADS) -> DayRange:
     return DayRange(day - timedelta(days=1), day + timedelta(days=max(leads)))
 
 
+def needed(days: DayRange, every: int) -> list[date]:
+    """What forecasts from every n-th day of a range touch: a year can be judged by some of its days."""
+    return sorted({other for day in list(days)[::every] for other in reach(day)})
+
+
 def gaps(present: Collection[date]) -> list[DayRange]:
     """The runs of missing days between the first and the last day present."""
     days = sorted(set(present))

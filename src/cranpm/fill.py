@@ -1,6 +1,6 @@
 """Filling an archive: a provider's days in, one commit each."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -44,7 +44,11 @@ class SimulationJob(BaseModel):
 
 
 def simulate_archive(
-    location: str, domain: Domain, days: DayRange, settings: SimulationSettings, on_day: OnDay = lambda _: None
+    location: str,
+    domain: Domain,
+    days: DayRange | Sequence[date],
+    settings: SimulationSettings,
+    on_day: OnDay = lambda _: None,
 ) -> int:
     """Simulate the days that the archive lacks, creating it where there is none; returns how many were added.
 
@@ -52,12 +56,13 @@ def simulate_archive(
 
     An archive is one world: other settings or another domain are refused.
     """
-    for end in (days.first, days.last):
+    first, last = min(days), max(days)
+    for end in (first, last):
         axis_index(end)
     present: set[date] = set()
     saved = None
     archive = Archive(location) if repository.exists(location) else None
-    producer = _producer(settings, archive.attributes["producer"] if archive else {"first_day": str(days.first)})
+    producer = _producer(settings, archive.attributes["producer"] if archive else {"first_day": str(first)})
     if archive:
         _check_same_world(archive, domain, producer)
         present = set(archive.days)
@@ -69,14 +74,13 @@ def simulate_archive(
     if not wanted:
         return 0
     world = World(domain, settings.model_copy(update={"first_day": date.fromisoformat(producer["first_day"])}))
-    world.check_days(DayRange(wanted[0], wanted[-1]))
+    world.check_start(wanted[0])
     if not archive:
         create_archive(location, domain, world.statics, world.stations, producer)
     with ArchiveWriter(location) as writer:
-        for fields in world.days(DayRange(wanted[0], wanted[-1]), saved):
-            if fields.day not in present:
-                writer.put(fields)
-                on_day(fields.day)
+        for fields in world.days(wanted, saved):
+            writer.put(fields)
+            on_day(fields.day)
     return len(wanted)
 
 

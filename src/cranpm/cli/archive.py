@@ -20,6 +20,9 @@ def simulate(
         str | None, typer.Option(help="europe, alps, usa_canada, india, or a box N,W,S,E in degrees.")
     ] = None,
     days: Annotated[str | None, typer.Option(help="A range 2021-01-01..2022-12-31, a day, or a year.")] = None,
+    every: Annotated[
+        int | None, typer.Option(min=1, help="Only what forecasts from every n-th day touch: day before, day, leads.")
+    ] = None,
     settings: Annotated[Path | None, typer.Option(help="TOML with domain, days and [simulation].")] = None,
     override: Overrides = None,
     world: Annotated[
@@ -39,6 +42,7 @@ def simulate(
     where none is named, from a run that is not stored.
     """
     from cranpm import fill, realism
+    from cranpm.days import needed
     from cranpm.settings import load
 
     extra = [*(override or ()), *([f"simulation.world={world}"] if world else [])]
@@ -46,16 +50,17 @@ def simulate(
     if archive is None and not report:
         raise CranpmError(expected="an ARCHIVE or --report", found="neither", remedy="Name where to store the days.")
     if archive is not None:
-        with progress_bar(f"simulate {job.domain.name}", len(job.days), quiet) as advance:
-            added = fill.simulate_archive(archive, job.domain, job.days, job.simulation, advance)
+        wanted = needed(job.days, every) if every else list(job.days)
+        with progress_bar(f"simulate {job.domain.name}", len(wanted), quiet) as advance:
+            added = fill.simulate_archive(archive, job.domain, wanted, job.simulation, advance)
         if not as_json:
-            kept = len(job.days) - added
+            kept = len(wanted) - added
             print(f"{archive}: {added} days added" + (f", {kept} were there already" if kept else ""))
     if native is not None and archive is not None:
         from cranpm.native import write_native
         from cranpm.store import Archive
 
-        write_native(Archive(archive), list(job.days), native)
+        write_native(Archive(archive), wanted, native)
         print(f"providers' files in {native}")
     if report:
         with progress_bar(f"sample {job.domain.name}", len(job.days), quiet) as advance:

@@ -5,7 +5,7 @@ first day; its state travels with the days (`DayFields.carry`), so that a range 
 as one long run.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import date, timedelta
 from typing import Any
@@ -158,33 +158,36 @@ class World:
             )
         return (towns.lat <= north) & (towns.lat >= south) & (towns.lon >= west) & (towns.lon <= east)
 
-    def check_days(self, wanted: DayRange) -> None:
+    def check_start(self, first: date) -> None:
         """Refuse days that do not exist in this world."""
-        if wanted.first < self.first_day:
+        if first < self.first_day:
             raise CranpmError(
                 expected=f"days from {self.first_day} on, where this world starts",
-                found=str(wanted.first),
+                found=str(first),
                 remedy="Start a new archive with an earlier first day.",
             )
 
-    def days(self, wanted: DayRange, saved: SavedAir | None = None) -> Iterator[DayFields]:
+    def days(self, wanted: DayRange | Sequence[date], saved: SavedAir | None = None) -> Iterator[DayFields]:
         """The wanted days, run forward from a saved state where it helps, else from the spin-up."""
         for day, air, carry in self.air(wanted, saved):
             yield self.observed(day, air, carry)
 
-    def air(self, wanted: DayRange, saved: SavedAir | None = None) -> Iterator[tuple[date, AirDay, dict[str, Array]]]:
+    def air(
+        self, wanted: DayRange | Sequence[date], saved: SavedAir | None = None
+    ) -> Iterator[tuple[date, AirDay, dict[str, Array]]]:
         """Daily means on the transport grid, and on some days the state to go on from."""
-        self.check_days(wanted)
-        if saved is None or saved.day >= wanted.first:
+        first, last = min(wanted), max(wanted)
+        self.check_start(first)
+        if saved is None or saved.day >= first:
             saved = self._before_the_first_day()
-        for day in DayRange(saved.day + timedelta(days=1), wanted.last):
+        for day in DayRange(saved.day + timedelta(days=1), last):
             fires = self.emissions.fires(self.settings.seed, day)
             inflow = self.region.climate.inflow_ugm3
             state, air = run_day(saved.state, day, self.weather_grid, self.emissions, fires, inflow)
             # What is carried over is rounded as it would be stored, so that stopping changes nothing.
             saved = SavedAir.of(day, SavedAir(day, state).arrays())
             if day in wanted:
-                carry = day.toordinal() % CARRY_EVERY == 0 or day == wanted.last
+                carry = day.toordinal() % CARRY_EVERY == 0 or day == last
                 yield day, air, saved.arrays() if carry else {}
 
     def _before_the_first_day(self) -> SavedAir:
