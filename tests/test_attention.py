@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cranpm.model.attention import DropPath, RelativeBias, SelfAttention
+from cranpm.model.attention import DropPath, RelativeBias, SelfAttention, attend
 from cranpm.model.patches import PatchEmbedding, pad, patch_mean, sine_cosine
 from cranpm.model.swin import WindowAttention, from_windows, to_windows
 
@@ -53,6 +53,16 @@ def naive_windows(module: WindowAttention, tokens: torch.Tensor, valid: torch.Te
             for place, mixed in zip(places, naive_attention(module.attention, group, bias), strict=True):
                 result[place] = mixed
     return result
+
+
+def test_a_bias_that_learns_changes_nothing_but_the_gradient():
+    """It takes another path through torch than one that is fixed."""
+    random = torch.Generator().manual_seed(0)
+    query, key, value = (torch.randn(2, 3, length, 8, generator=random) for length in (5, 7, 7))
+    bias = torch.randn(2, 3, 5, 7, generator=random)
+    fixed, learned = attend(query, key, value, bias), attend(query, key, value, bias.clone().requires_grad_())
+    assert torch.allclose(fixed, learned, atol=1e-6)
+    assert learned.requires_grad
 
 
 @pytest.mark.parametrize("shifted", [False, True])

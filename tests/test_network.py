@@ -20,6 +20,9 @@ ABLATIONS = {
     **{f"fusion {name}": {"fusion": name} for name in FUSIONS},
     "no elevation bias": {"elevation_bias": False},
     "no wind": {"wind_scan": False, "wind_bias": False},
+    "barrier": {"elevation_form": "barrier"},
+    "scan as a bias": {"scan_form": "bias"},
+    "departure": {"wind_form": "departure", "distance_bias": True},
     "transpose": {"upsampling": "transpose"},
     "no yesterday": {"yesterday": False},
 }
@@ -143,6 +146,24 @@ def test_wind_matters_through_the_scan_and_through_the_bias(scan, bias):
     difference = (run(network, case) - run(network, other)).abs().nan_to_num().max()
     assert torch.equal(*tokens) == (not scan)
     assert (difference > 1e-2) if scan or bias else (difference == 0)
+
+
+def test_wind_matters_through_the_scan_as_a_bias():
+    case = batch(Domain("wide", 60, 0, 40, 20))
+    network = random_network(with_switches(scan_form="bias", wind_bias=False))
+    with torch.inference_mode():
+        one, two = (network.encode_day(case.coarse, w, *case.day[2:]).tokens for w in (case.wind, -case.wind))
+        assert (one - two).abs().max() > 1e-3
+        network.coarse.blocks[0].attention.beta.zero_()
+        one, two = (network.encode_day(case.coarse, w, *case.day[2:]).tokens for w in (case.wind, -case.wind))
+        assert torch.equal(one, two)
+
+
+def test_departure_needs_distances():
+    with pytest.raises(ValidationError, match="needs distance_bias"):
+        with_switches(wind_form="departure")
+    with pytest.raises(ValidationError, match="needs distance_bias"):
+        with_switches(wind_form="departure", distance_bias=True, fusion="bidirectional")
 
 
 def test_the_scan_changes_the_tokens_as_initialised():

@@ -7,9 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cranpm.model.elevation import ElevationAttention, elevation_bias
+from cranpm.model.elevation import ElevationAttention, elevation_bias, highest_between
 from cranpm.model.places import sample, token_centres
-from cranpm.model.wind import SECTORS, WindScan, scan_orders, sector, unit_wind, upwind
+from cranpm.model.wind import SECTORS, WindScan, scan_orders, sector, unit_wind, upwind, upwind_on_grid
 
 ONE = torch.tensor(1.0)
 anything = st.floats(width=32, allow_nan=True, allow_infinity=True)
@@ -44,6 +44,29 @@ def test_elevation_bias_against_a_double_loop():
 def test_elevation_bias_is_always_between_its_limits(height, alpha):
     bias = elevation_bias(torch.tensor([height]), 500.0, torch.tensor(alpha))
     assert ((bias >= -10) & (bias <= 0)).all()
+
+
+def test_a_ridge_hides_what_lies_behind_it_and_nothing_else():
+    """Plain, ridge, plain: from one plain to the other the way leads over 2000 m, along the plain it does not."""
+    ground = torch.tensor([[[0.0, 0, 2000, 0, 100]] * 3])
+    highest = highest_between(ground)[0].unflatten(0, (3, 5)).unflatten(2, (3, 5))
+    assert highest[1, 0, 1, 4] == highest[1, 4, 1, 0] == highest[0, 1, 2, 3] == 2000
+    assert highest[0, 0, 2, 0] == highest[0, 0, 2, 1] == 0
+    assert highest[0, 4, 2, 4] == 100
+    assert highest[1, 2, 1, 0] == 2000  # the query's own height: looking down is free
+    bias = elevation_bias(ground.flatten(1), 1000.0, ONE, highest_between(ground))[0]
+    assert bias[5, 9] == -2  # where the paper's has nothing to say but 0.1
+    assert bias[7, 5] == 0
+
+
+def test_the_highest_ground_is_at_least_that_of_both_ends():
+    ground = 3000 * torch.rand(2, 4, 6, generator=torch.Generator().manual_seed(1))
+    highest, flat = highest_between(ground), ground.flatten(1)
+    assert (highest >= torch.maximum(flat[:, None, :], flat[:, :, None])).all()
+    assert highest.shape == (2, 24, 24)
+    assert highest_between(ground[:1].expand(3, -1, -1)).shape == (1, 24, 24)
+    straight = highest[:, 0, 5]  # along the first row
+    assert torch.equal(straight, ground[:, 0].amax(dim=1))
 
 
 def test_alpha_starts_at_one_and_is_never_negative():
@@ -188,3 +211,24 @@ def test_each_group_follows_its_own_wind():
 def test_unit_wind_has_length_one_or_zero():
     wind = torch.tensor([[3.0, 4.0], [0.01, 0.0], [math.inf, 1.0], [math.nan, 1.0], [3e38, 3e38]])
     assert unit_wind(wind).tolist() == [[pytest.approx(0.6), pytest.approx(0.8)], [0, 0], [0, 0], [0, 0], [0, 0]]
+
+
+def test_pairs_follow_the_scan():
+    """A matrix made of the tokens' numbers is, after the scan, made of the scanned numbers."""
+    wind = torch.tensor([[3.0, 4.0], [-5.0, 1.0]])[:, :, None, None].expand(2, 2, 4, 8)
+    scan = WindScan.along(wind, 1, 4)
+    number = torch.arange(32.0)
+    pairs = scan.scan_pairs((number[:, None] + 100 * number)[None], (4, 8))
+    order = scan.scan(number.view(1, 4, 8).expand(2, 4, 8)).flatten(1)
+    assert torch.equal(pairs, order[:, :, None] + 100 * order[:, None, :])
+    assert not torch.equal(order[0], order[1])
+
+
+def test_upwind_among_the_tokens_of_a_grid():
+    """In a westerly the token to the west is upwind."""
+    wind = torch.tensor([5.0, 0.0])[None, :, None, None].expand(1, 2, 2, 3)
+    gamma = upwind_on_grid(wind, torch.tensor([[48.0, 4.0]]), 0.5)[0]
+    assert gamma[1, 0] == pytest.approx(1, abs=1e-4)
+    assert gamma[1, 2] == pytest.approx(-1, abs=1e-4)
+    assert gamma[1, 4] == pytest.approx(0, abs=1e-4)
+    assert gamma[1, 1] == 0

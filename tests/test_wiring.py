@@ -11,9 +11,10 @@ from torch import Tensor, nn
 
 from cranpm.grid import Domain
 from cranpm.model import CranPM, build, preset
-from cranpm.model.bridge import Meeting, meet
+from cranpm.model.bridge import LEAST, Meeting, meet
 from cranpm.model.elevation import elevation_bias
 from cranpm.model.patches import sine_cosine
+from cranpm.model.places import token_centres
 from cranpm.scale import typical_scales
 
 STEP_KM = 111.2
@@ -70,7 +71,7 @@ def naive_gamma(case: Batch) -> Tensor:
 def meeting_of(case: Batch) -> Meeting:
     network = random_network()
     with torch.inference_mode():
-        return meet(network.encode_day(*case.day), case.position, (2, 2), TINY)
+        return meet(network.encode_day(*case.day), case.position, case.lead, (2, 2), TINY)
 
 
 def test_upwind_of_every_fine_token_against_every_coarse_token():
@@ -196,9 +197,9 @@ def test_fields_are_normalised_by_their_scales():
 
 def test_the_elevation_block_sees_patch_means_in_metres():
     case, network = batch(), random_network(with_switches(wind_scan=False))
-    _, fine, _ = seen(network.fine.blocks[0], lambda: network(*case.day, *case.tiles))
+    _, fine, *_ = seen(network.fine.blocks[0], lambda: network(*case.day, *case.tiles))
     assert fine[1, 2, 3] == pytest.approx(float(case.fine[1, 1, 32:48, 48:64].mean()), rel=1e-4)
-    _, coarse, _ = seen(network.coarse.blocks[0], lambda: network(*case.day, *case.tiles))
+    _, coarse, *_ = seen(network.coarse.blocks[0], lambda: network(*case.day, *case.tiles))
     assert coarse[0, 2, 3] == pytest.approx(float(case.elevation[0, 8:12, 12:16].mean()), rel=1e-4)
 
 
@@ -216,7 +217,7 @@ def test_the_elevation_bias_reaches_the_attention():
 
 def test_tokens_carry_positions_and_the_lead():
     case, network = batch(), random_network()
-    tokens, _, _ = seen(network.fine.blocks[0], lambda: network(*case.day, *case.tiles))
+    tokens, *_ = seen(network.fine.blocks[0], lambda: network(*case.day, *case.tiles))
     (field,) = seen(network.fine.patches, lambda: network(*case.day, *case.tiles))
     with torch.no_grad():
         expected = network.fine.patches(field) + sine_cosine(8, 8, 32)
@@ -232,14 +233,14 @@ def test_the_scan_puts_upwind_tokens_first(wind, first):
     rows, cols = torch.arange(32.0)[:, None] // 4, torch.arange(48.0) // 4
     case = replace(case, elevation=(100 * rows + cols)[None])
     network = random_network()
-    tokens, height, _ = seen(network.coarse.blocks[0], lambda: network(*case.day, *case.tiles))
+    tokens, height, *_ = seen(network.coarse.blocks[0], lambda: network(*case.day, *case.tiles))
     group = height[0, 4:8, 8:12]  # the second group from the north, the third from the west
     row, col = torch.meshgrid(torch.arange(4, 8), torch.arange(8, 12), indexing="ij")
     whole = (100 * row + col).float()
     upwind = {"south": whole[3], "north": whole[0], "west": whole[:, 0]}[first]
     assert sorted(group[0].tolist()) == sorted(upwind.tolist())
     plain = random_network(with_switches(wind_scan=False))
-    unscanned, _, _ = seen(plain.coarse.blocks[0], lambda: plain(*case.day, *case.tiles))
+    unscanned, *_ = seen(plain.coarse.blocks[0], lambda: plain(*case.day, *case.tiles))
     place = (height[0] // 100).long(), (height[0] % 100).long()
     assert torch.equal(tokens[0], unscanned[0][place])  # each token moved with its elevation
 
@@ -284,3 +285,28 @@ def test_computing_blocks_again_changes_no_gradient():
         gradients.append([parameter.grad for parameter in network.parameters()])
     for one, two in zip(*gradients, strict=True):
         assert torch.allclose(one, two, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("lead", [1, 2])
+def test_departure_looks_where_the_air_sets_out(lead):
+    """2 m/s from the west are 173 km a day: a head of reach 1 looks that far west, one of reach 0 looks here."""
+    case = batch()
+    case.wind[:, 0], case.wind[:, 1] = 2.0, 0.0
+    settings = with_switches(wind_form="departure", distance_bias=True)
+    network = random_network(settings)
+    layer = network.bridge.cross.layers[0]
+    assert layer.reach.tolist() == [0, 1]
+    assert network.bridge.cross.layers[1].reach.tolist() == [1, 0]
+    context = network.encode_day(*case.day)
+    tile = torch.tensor([[45.5, 11.0]])
+    meeting = meet(context, tile, torch.tensor([lead]), (1, 1), settings)
+    here, there = meeting.places[0, 0], token_centres(context.corner, *context.grid, 1.0)[0]
+    bias = layer.bias(meeting.by_day, torch.float32)[0, :, 0]
+    km_east = (there[:, 1] - here[1]) * math.cos(math.radians(float(here[0]))) * 111.2
+    km_north = (there[:, 0] - here[0]) * 111.2
+    for head, west in ((0, 0.0), (1, 172.8 * lead)):
+        distance = torch.hypot(torch.hypot(km_east + west, km_north) / 1000, torch.tensor(LEAST))
+        assert torch.allclose(bias[head], -layer.nearness[head] * distance, rtol=1e-3, atol=1e-3)
+    calm = layer.bias(meeting.by_day.without_wind(), torch.float32)[0, :, 0]
+    assert torch.equal(calm[0], bias[0])
+    assert calm[1].argmax() == bias[0].argmax()

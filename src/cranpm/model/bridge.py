@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -22,6 +22,10 @@ from cranpm.model.wind import upwind
 
 THOUSAND_KM = 1000 / 111.2
 """In degrees of latitude."""
+MS_IN_A_DAY = 86.4 / 1000
+"""1000 km that a wind of 1 m/s travels in a day."""
+LEAST = 1e-3
+"""1000 km: a distance of nothing has no gradient."""
 NEARNESS = (2.0, 64.0)
 """Fall of the logits over 1000 km at first: of the head that looks farthest, and of the one that looks nearest."""
 
@@ -31,6 +35,13 @@ class Sight(NamedTuple):
 
     upwind: Float[Tensor, " b #n m"] | None = None
     distance: Float[Tensor, "b n m"] | None = None
+    way: Float[Tensor, "b n m 2"] | None = None
+    """From key to query, (north, east) in 1000 km; with `drift`, in the place of the other two."""
+    drift: Float[Tensor, "b n 2"] | None = None
+    """How far the air travels until it is at the query, (north, east) in 1000 km."""
+
+    def without_wind(self) -> "Sight":
+        return self._replace(upwind=None, drift=None if self.drift is None else torch.zeros_like(self.drift))
 
     def by_tile(self, tiles: int) -> "Sight":
         """From the tiles of a day in one sequence to one for each tile."""
@@ -38,7 +49,7 @@ class Sight(NamedTuple):
 
     def back(self) -> "Sight":
         """How keys lie to queries, by the wind at the queries: what is upwind of one has the other downwind."""
-        upwind, distance = (None if part is None else part.transpose(1, 2) for part in self)
+        upwind, distance = (None if part is None else part.transpose(1, 2) for part in (self.upwind, self.distance))
         return Sight(None if upwind is None else -upwind, distance)
 
 
@@ -73,7 +84,11 @@ class Meeting:
 
 
 def meet(
-    context: DayContext, position: Float[Tensor, "tiles 2"], tokens: tuple[int, int], settings: NetworkSettings
+    context: DayContext,
+    position: Float[Tensor, "tiles 2"],
+    lead: Int[Tensor, " tiles"],
+    tokens: tuple[int, int],
+    settings: NetworkSettings,
 ) -> Meeting:
     """Where tiles of `tokens` rows and columns of tokens, from their north-west `position`, lie on a day's grid."""
     places = token_centres(position, *tokens, settings.fine.patch * FINE_STEP)
@@ -81,8 +96,12 @@ def meet(
     sight = Sight()
     if settings.fusion in WITH_BIAS:
         here, there = fold(places, context.days), token_centres(context.corner, *context.grid, token)
+        wind = sample(context.wind, context.corner, COARSE_STEP, places)
+        if settings.wind_bias and settings.wind_form == "departure":
+            drift = wind.flip(2) * lead[:, None, None] * MS_IN_A_DAY
+            sight = Sight(way=torch.stack(offsets(here, there), dim=3) / THOUSAND_KM, drift=fold(drift, context.days))
+            return Meeting(places, context.corner, context.grid, token, sight)
         if settings.wind_bias:
-            wind = sample(context.wind, context.corner, COARSE_STEP, places)
             sight = sight._replace(upwind=upwind(here, there, fold(wind, context.days)))
         if settings.distance_bias:
             sight = sight._replace(distance=torch.hypot(*offsets(here, there)) / THOUSAND_KM)
@@ -92,17 +111,28 @@ def meet(
 class CrossAttention(nn.Module):
     """Tokens query others, with beta_h gamma added to the logits of head h; then an MLP (paper, Sec. 3.5).
 
-    With the distance bias, which the paper does not have, -nearness_h distance is added too.
+    With the distance bias, which the paper does not have, -nearness_h distance is added too. With `reach`, the share
+    of the air's way at which each head looks at first, distances are from there, and that is the wind bias.
     """
 
-    def __init__(self, width: int, heads: int, mlp_ratio: int, wind_bias: bool, distance_bias: bool):
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        mlp_ratio: int,
+        wind_bias: bool,
+        distance_bias: bool,
+        reach: Float[Tensor, " heads"] | None = None,
+    ):
         super().__init__()
         self.heads = heads
         self.norm_query, self.norm_key = nn.LayerNorm(width), nn.LayerNorm(width)
         self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
         self.out = nn.Linear(width, width)
         self.norm_mlp, self.mlp = nn.LayerNorm(width), Mlp(width, mlp_ratio)
-        if wind_bias:
+        if reach is not None:
+            self.reach = nn.Parameter(reach)
+        elif wind_bias:
             self.beta = nn.Parameter(torch.ones(heads))
         if distance_bias:
             farthest, nearest = map(math.log10, NEARNESS)
@@ -126,10 +156,14 @@ class CrossAttention(nn.Module):
 
     def bias(self, sight: Sight, dtype: torch.dtype) -> Float[Tensor, "b heads #n m"] | None:
         bias = None
+        distance = None if sight.distance is None else sight.distance[:, None]
+        if sight.way is not None and sight.drift is not None:
+            departed = self.reach[:, None, None, None] * sight.drift[:, None, :, None]
+            distance = (sight.way[:, None] - departed).square().sum(dim=4).add(LEAST**2).sqrt()
         if sight.upwind is not None:
             bias = self.beta.to(dtype)[:, None, None] * sight.upwind.to(dtype)[:, None]
-        if sight.distance is not None:
-            fall = -self.nearness.abs().to(dtype)[:, None, None] * sight.distance.to(dtype)[:, None]
+        if distance is not None:
+            fall = -self.nearness.abs().to(dtype)[:, None, None] * distance.to(dtype)
             bias = fall if bias is None else bias + fall
         return bias
 
@@ -138,17 +172,27 @@ class CrossLayers(nn.Module):
     """Cross-attention layers, one after the other. What they look at is prepared first and can be used again."""
 
     def __init__(
-        self, count: int, width: int, heads: int, mlp_ratio: int, wind_bias: bool, distance_bias: bool = False
+        self,
+        count: int,
+        width: int,
+        heads: int,
+        mlp_ratio: int,
+        wind_bias: bool,
+        distance_bias: bool = False,
+        departure: bool = False,
     ):
         super().__init__()
+        # Of two neighbours among heads and layers one begins here, the other where the air sets out.
+        reaches = [(torch.arange(heads) + layer).remainder(2).float() if departure else None for layer in range(count)]
         self.layers = nn.ModuleList(
-            CrossAttention(width, heads, mlp_ratio, wind_bias, distance_bias) for _ in range(count)
+            CrossAttention(width, heads, mlp_ratio, wind_bias, distance_bias, reach) for reach in reaches
         )
 
     @classmethod
     def of(cls, settings: NetworkSettings, count: int) -> "CrossLayers":
         width, heads = settings.fine.width, settings.fine.heads
-        return cls(count, width, heads, settings.mlp_ratio, settings.wind_bias, settings.distance_bias)
+        departure = settings.wind_bias and settings.wind_form == "departure"
+        return cls(count, width, heads, settings.mlp_ratio, settings.wind_bias, settings.distance_bias, departure)
 
     def prepare(self, others: Float[Tensor, "b m width"]) -> Memory:
         """Keys and values of every layer."""

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from cranpm.grid import COARSE_STEP
 from cranpm.model.bridge import FUSIONS, meet
 from cranpm.model.context import DayContext, TwoSteps, check_channels, check_finite, check_tiles, lead_index
 from cranpm.model.decoder import Decoder, SmoothChange
@@ -31,7 +32,9 @@ class CranPM(TwoSteps):
         self.settings = settings
         coarse, fine = settings.coarse, settings.fine
         if settings.fusion != "none":
-            self.coarse = Encoder(coarse, settings.days * settings.channels, settings)
+            biased = settings.wind_scan and settings.scan_form == "bias"
+            step = coarse.patch * COARSE_STEP if biased else None
+            self.coarse = Encoder(coarse, settings.days * settings.channels, settings, step)
         self.fine = Encoder(fine, FINE_CHANNELS - 2 + settings.days, settings)
         self.lead = nn.Embedding(len(settings.leads), fine.width)
         self.bridge = FUSIONS[settings.fusion](settings)
@@ -59,7 +62,8 @@ class CranPM(TwoSteps):
         check_finite(coarse=coarse, wind=wind, elevation=elevation)
         if settings.fusion == "none":
             return DayContext(coarse.new_zeros(coarse.shape[0], 0, 0), (), wind, corner, (0, 0))
-        tokens = self.coarse(self._normalise_coarse(coarse), elevation, wind=wind if settings.wind_scan else None)
+        scanned = wind if settings.wind_scan else None
+        tokens = self.coarse(self._normalise_coarse(coarse), elevation, wind=scanned, corner=corner)
         grid, tokens = tokens.shape[1:3], tokens.flatten(1, 2)
         return DayContext(tokens, self.bridge.prepare(tokens), wind, corner, (grid[0], grid[1]))
 
@@ -80,7 +84,7 @@ class CranPM(TwoSteps):
         tokens = self.fine(
             self._normalise_fine(fine), fine[:, 1], added=self.lead(lead_index(lead, self.settings.leads))
         )
-        tokens = self._fuse(tokens, context, position)
+        tokens = self._fuse(tokens, context, position, lead)
         rows, cols = fine.shape[2:]
         change = self.decoder(tokens)[:, :rows, :cols].float()
         if self.settings.smooth_change:
@@ -91,9 +95,9 @@ class CranPM(TwoSteps):
         start = today if self.settings.delta else torch.where(today.isnan(), torch.nan, self.scales.pm25_mean)
         return start + change * self.scales.pm25_spread
 
-    def _fuse(self, tokens: Tensor, context: DayContext, position: Tensor) -> Tensor:
+    def _fuse(self, tokens: Tensor, context: DayContext, position: Tensor, lead: Tensor) -> Tensor:
         rows, cols = tokens.shape[1:3]
-        meeting = meet(context, position, (rows, cols), self.settings)
+        meeting = meet(context, position, lead, (rows, cols), self.settings)
         return self.bridge(tokens.flatten(1, 2), context.memory, meeting).unflatten(1, (rows, cols))
 
     def _normalise_coarse(self, coarse: Tensor) -> Tensor:

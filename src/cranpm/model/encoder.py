@@ -6,27 +6,31 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from cranpm.model.attention import Block
-from cranpm.model.elevation import ElevationAttention
+from cranpm.model.elevation import ElevationAttention, highest_between
 from cranpm.model.patches import PatchEmbedding, pad, patch_mean, sine_cosine
 from cranpm.model.settings import BranchSettings, NetworkSettings
 from cranpm.model.swin import WindowAttention
-from cranpm.model.wind import WindScan
+from cranpm.model.wind import WindScan, upwind_on_grid
 
 
 class Encoder(nn.Module):
     """Patches, positions, one elevation-aware block, Swin blocks (paper, Sec. 3.3).
 
-    Grids that are not whole windows are padded; nothing ever looks at the padding.
+    `upwind_step` is the side of a token in degrees where, in place of the wind scan, tokens keep their places and look
+    upwind by a bias. Grids that are not whole windows are padded; nothing ever looks at the padding.
     """
 
-    def __init__(self, branch: BranchSettings, channels: int, settings: NetworkSettings):
+    def __init__(
+        self, branch: BranchSettings, channels: int, settings: NetworkSettings, upwind_step: float | None = None
+    ):
         super().__init__()
+        self.upwind_step, self.barrier = upwind_step, settings.elevation_bias and settings.elevation_form == "barrier"
         self.patch, self.window = branch.patch, branch.window
         self.patches = PatchEmbedding(channels, branch.patch, branch.width)
         self.dropout = nn.Dropout(settings.dropout)
         scale_m = branch.elevation_scale_m if settings.elevation_bias else None
         attentions = [
-            ElevationAttention(branch.width, branch.heads, branch.tokens, scale_m),
+            ElevationAttention(branch.width, branch.heads, branch.tokens, scale_m, upwind_step is not None),
             *(
                 WindowAttention(branch.width, branch.heads, branch.window, shifted=index % 2 == 1)
                 for index in range(branch.depth)
@@ -46,35 +50,46 @@ class Encoder(nn.Module):
         elevation_m: Float[Tensor, "b h w"],
         added: Float[Tensor, "b width"] | None = None,
         wind: Float[Tensor, "b 2 h w"] | None = None,
+        corner: Float[Tensor, "b 2"] | None = None,
     ) -> Float[Tensor, "b rows cols width"]:
-        """Tokens of a normalised field; `added` is put on every token, `wind` orders the scan."""
+        """Tokens of a normalised field; `added` is put on every token, `wind` orders the scan.
+
+        Where it makes a bias instead, `corner` says where the field lies.
+        """
         tokens = self.patches(field)
         rows, cols, width = tokens.shape[1:]
         tokens = tokens + sine_cosine(rows, cols, width, tokens.device)
         if added is not None:
             tokens = tokens + added[:, None, None]
         elevation_m = patch_mean(elevation_m, self.patch)
-        scan = None if wind is None else WindScan.along(wind, self.patch, self.window)
-        return self._mix(self.dropout(tokens), elevation_m, scan)
+        scan = upwind = None
+        if wind is not None and corner is not None and self.upwind_step is not None:
+            upwind = upwind_on_grid(pad(patch_mean(wind, self.patch), self.window), corner, self.upwind_step)
+        elif wind is not None:
+            scan = WindScan.along(wind, self.patch, self.window)
+        return self._mix(self.dropout(tokens), elevation_m, scan, upwind)
 
     def _run(self, block: nn.Module, *arguments: Tensor | None) -> Tensor:
         if self.recompute and torch.is_grad_enabled():
             return checkpoint(block, *arguments, use_reentrant=False)
         return block(*arguments)
 
-    def _mix(self, tokens: Tensor, elevation_m: Tensor, scan: WindScan | None) -> Tensor:
+    def _mix(self, tokens: Tensor, elevation_m: Tensor, scan: WindScan | None, upwind: Tensor | None) -> Tensor:
         rows, cols = tokens.shape[1:3]
         tokens = pad(tokens.permute(0, 3, 1, 2), self.window).permute(0, 2, 3, 1)
         elevation_m = pad(elevation_m, self.window)
+        grid = (elevation_m.shape[1], elevation_m.shape[2])
         valid = None
         if tokens.shape[1:3] != (rows, cols):
             valid = torch.zeros_like(elevation_m, dtype=torch.bool)
             valid[:, :rows, :cols] = True
+        highest_m = highest_between(elevation_m) if self.barrier else None
         if scan is not None:
             tokens, elevation_m = scan.scan(tokens), scan.scan(elevation_m)
             valid = valid if valid is None else scan.scan(valid)
+            highest_m = highest_m if highest_m is None else scan.scan_pairs(highest_m, grid)
         first, *others = self.blocks
-        tokens = self._run(first, tokens, elevation_m, valid)
+        tokens = self._run(first, tokens, elevation_m, valid, highest_m, upwind)
         for block in others:
             tokens = self._run(block, tokens, valid)
         tokens = tokens if scan is None else scan.unscan(tokens)

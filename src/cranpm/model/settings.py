@@ -70,8 +70,14 @@ class NetworkSettings(_Frozen):
     fusion: FusionName = "cross"
     """How coarse tokens reach fine ones; `cross` is the paper's."""
     elevation_bias: bool = True
+    elevation_form: Literal["rise", "barrier"] = "rise"
+    """What is above a query: the key, or (not in the paper) the highest ground on the straight way to it."""
     wind_scan: bool = True
+    scan_form: Literal["order", "bias"] = "order"
+    """Tokens change places, or (not in the paper) keep them and look upwind by a bias in the first coarse block."""
     wind_bias: bool = True
+    wind_form: Literal["direction", "departure"] = "direction"
+    """Look upwind, or (not in the paper, needs distance_bias) around where the air of that lead sets out."""
     distance_bias: bool = False
     """In the cross-attentions between the branches, near tokens weigh more; not in the paper (docs/decisions/0008)."""
     upsampling: Literal["pixel-shuffle", "transpose"] = "pixel-shuffle"
@@ -93,6 +99,8 @@ class NetworkSettings(_Frozen):
             raise ValueError(f"leads {self.leads} must name each lead once")
         if self.distance_bias and self.fusion not in ("cross", "coarse-queries-fine", "bidirectional"):
             raise ValueError(f"fusion {self.fusion} has no cross-attention for distance_bias")
+        if self.wind_bias and self.wind_form == "departure" and not (self.distance_bias and self.fusion == "cross"):
+            raise ValueError("wind_form departure moves the distances of fusion cross: it needs distance_bias")
         return self
 
     @property

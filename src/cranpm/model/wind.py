@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from cranpm.model.places import offsets
+from cranpm.model.places import offsets, token_centres
 from cranpm.model.swin import from_windows, to_windows
 
 SECTORS = 16
@@ -68,6 +68,14 @@ class WindScan:
         """The inverse of `scan`."""
         return self._reorder(grid, self.order.argsort(dim=1))
 
+    def scan_pairs(self, pairs: Float[Tensor, "#b n n"], grid: tuple[int, int]) -> Float[Tensor, "b n n"]:
+        """What holds between tokens, in raster order on a grid, with the tokens in the scan's order."""
+        days = len(self.order) * self.window**2 // (grid[0] * grid[1])
+        place = torch.arange(grid[0] * grid[1], device=pairs.device).view(1, *grid).expand(days, *grid)
+        order = self.scan(place).flatten(1)
+        rows = pairs.expand(days, -1, -1).gather(1, order[:, :, None].expand(-1, -1, order.shape[1]))
+        return rows.gather(2, order[:, None, :].expand(-1, order.shape[1], -1))
+
     def _reorder(self, grid: Tensor, order: Tensor) -> Tensor:
         rows, cols, *rest = grid.shape[1:]
         groups = to_windows(grid.flatten(3) if rest else grid[..., None], self.window)
@@ -94,3 +102,12 @@ def upwind(
     distance = torch.hypot(north, east)
     along = east * direction[..., :1] + north * direction[..., 1:]
     return torch.where(distance > 0, along / distance, 0.0)
+
+
+def upwind_on_grid(
+    wind: Float[Tensor, "b 2 rows cols"], corner: Float[Tensor, "b 2"], size: float
+) -> Float[Tensor, "b n n"]:
+    """gamma among the tokens of one grid, `size` degrees wide each."""
+    rows, cols = wind.shape[2:]
+    places = token_centres(corner, rows, cols, size)
+    return upwind(places, places, wind.flatten(2).transpose(1, 2))
