@@ -13,11 +13,21 @@ import torch
 from command import run_cli
 
 from cranpm.channels import INDEX
-from cranpm.days import DayRange
 from cranpm.errors import CranpmError
 from cranpm.experiments.intervene import CAMS, INTERVENTIONS, WINDS, Intervened
 from cranpm.experiments.report import report, spread
-from cranpm.experiments.run import FACTUAL, do, load_result, make_worlds, world_place
+from cranpm.experiments.run import (
+    FACTUAL,
+    Task,
+    claimed,
+    do,
+    judged_days,
+    load_result,
+    make_worlds,
+    run_folder,
+    work,
+    world_place,
+)
 from cranpm.experiments.spec import PLANS, Experiment, Row, differences, jobs, load_experiment
 from cranpm.inputs import Inputs
 from cranpm.scale import typical_scales
@@ -67,6 +77,7 @@ def test_rows_differ_from_the_reference_by_what_they_name(name, month):
 @pytest.fixture(scope="module")
 def straight(month, tmp_path_factory):
     """The experiment, its runs and their folder."""
+    torch.set_num_threads(1)  # as `work` does below: another number of threads rounds otherwise
     folder = tmp_path_factory.mktemp("straight")
     (folder / "two.toml").write_text(TINY)
     experiment = load_experiment(str(folder / "two.toml"))
@@ -88,6 +99,28 @@ def test_the_table_holds_what_the_runs_found(straight):
         assert f"| {job.row} | {load_result(job, folder)[0][FACTUAL].rmse(1):.2f} |" in text
     assert "wind zero" in text
     assert runs[0]["archive_snapshot"] in text
+
+
+def test_runs_share_a_process_and_nothing_else(straight, month, tmp_path):
+    """One after the other in a process that keeps the days in memory: the bits of a run that reads for itself."""
+    folder, found = straight
+    experiment = load_experiment(str(folder / "two.toml"))
+    backward = [Task(experiment, job) for job in reversed(found)]
+    with claimed(run_folder(found[0], tmp_path)):  # by another process, which this one leaves alone
+        work(backward, month.location, month.snapshot, tmp_path, 1)
+    assert not list(run_folder(found[0], tmp_path).glob("tested-*"))
+    work(backward, month.location, month.snapshot, tmp_path, 1)
+    for job in found:
+        ours, theirs = (load_result(job, one)[0][FACTUAL].tally.moments for one in (tmp_path, folder))
+        assert np.array_equal(ours, theirs)
+
+
+def test_a_test_touches_its_days_and_their_neighbours(straight, month):
+    settings = straight[1][0].settings
+    experiment = load_experiment("table3a").model_copy(update={"score_days": 1})
+    first = judged_days(experiment, month, settings)
+    assert len(first) == 5
+    assert all(day in settings.splits.test for day in first)
 
 
 def test_means_and_spreads_over_seeds():
@@ -135,7 +168,7 @@ def test_rows_of_several_experiments_share_a_run(month):
     of = {name: jobs(load_experiment(name), month) for name in ("table3a", "table3b", "table3c", "learning-curves")}
     run = {name: {job.name: job.run for job in found} for name, found in of.items()}
     assert run["table3b"]["D + stations and yesterday/1"] == run["table3c"]["whole/1"]
-    assert run["table3a"]["cross/0"] == run["learning-curves"]["6 years/0"]
+    assert run["table3a"]["cross/0"] == run["learning-curves"]["6 years/0"] == run["table3c"]["whole/0"]
     other = load_experiment("table3a").model_copy(update={"score_days": 7})
     job, same = jobs(other, month)[0], of["table3a"][0]
     assert job.run == same.run
@@ -160,6 +193,10 @@ def test_interventions_change_what_they_say(archive):
         changed = Intervened(archive, scales, name)
         fields, moved, ground, _ = changed.day(day)
         fine, _ = changed.tile(day, window)
+        if name == "wind reversed in scan and bias alone":
+            assert torch.equal(fields, coarse)
+            assert torch.equal(moved, -wind)
+            continue
         assert torch.equal(moved, fields[:, [INDEX["u10"], INDEX["v10"]]])
         if name.startswith("wind"):
             assert torch.equal(fields[:, others], coarse[:, others])
@@ -186,8 +223,7 @@ def test_interventions_change_what_they_say(archive):
 
 def test_other_worlds_have_the_same_days_and_another_truth(month, tmp_path):
     experiment = load_experiment("counterfactuals").model_copy(update={"worlds": ("flat-relief",)})
-    days = DayRange(month.days[0], month.days[1])
-    make_worlds(experiment, month, days, tmp_path)
+    make_worlds(experiment, month, month.days[:2], tmp_path)
     world = Archive(str(world_place("flat-relief", tmp_path)))
     assert world.days == month.days[:2]
     assert float(world.elevation().max()) == 0

@@ -116,7 +116,7 @@ def test_shipped_settings_hold_what_the_paper_says():
     assert paper.samples.days * paper.samples.tiles * paper.optimiser.accumulate == 128
     assert (paper.optimiser.learning_rate, paper.optimiser.weight_decay, paper.optimiser.epochs) == (5e-5, 0.05, 30)
     assert {path.name for path in SHIPPED.glob("*.toml")} == {
-        *("paper.toml", "small-europe.toml", "alps.toml", "tiny.toml")
+        *("paper.toml", "small-europe.toml", "alps.toml", "trials.toml", "tiny.toml")
     }
 
 

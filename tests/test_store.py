@@ -21,7 +21,7 @@ from cranpm.channels import COARSE_NAMES
 from cranpm.errors import CranpmError
 from cranpm.fields import Quality, Statics
 from cranpm.layout import create_archive, pack_pm25, unpack_pm25
-from cranpm.store import Archive, ArchiveWriter, describe
+from cranpm.store import Archive, ArchiveInMemory, ArchiveWriter, describe
 
 
 @pytest.fixture
@@ -38,6 +38,19 @@ def empty(tmp_path):
 def put(path, *days):
     with ArchiveWriter(path) as writer:
         return [writer.put(day) for day in days][-1]
+
+
+def test_days_in_memory_are_the_same_read_once_and_cannot_be_changed(archive):
+    kept, day, window = ArchiveInMemory(archive.location), archive.days[1], (slice(3, 20), slice(5, 9))
+    for name in ("coarse", "packed_pm25", "stations_pm25"):
+        field = getattr(kept, name)(day)
+        assert np.array_equal(field, getattr(archive, name)(day), equal_nan=field.dtype.kind == "f")
+        assert np.shares_memory(field, getattr(kept, name)(day))
+        with pytest.raises(ValueError, match="read-only"):
+            field[0] = 1
+    assert np.array_equal(kept.pm25(day, window), archive.pm25(day, window), equal_nan=True)
+    with pytest.raises(CranpmError, match="a window inside"):
+        kept.pm25(day, (slice(0, 10**6), slice(0, 2)))
 
 
 def test_round_trip_to_packing_precision(empty):

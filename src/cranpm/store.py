@@ -4,7 +4,7 @@ A day is one commit: readers see all of it or nothing. Every chunk carries a che
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import date, timedelta
 from functools import cached_property
@@ -153,6 +153,33 @@ class Archive:
                 found=f"a chunk that fails its checksum or cannot be read ({str(error).strip().splitlines()[0]})",
                 remedy="Restore the folder from a copy, or delete the archive and build it again.",
             ) from error
+
+
+class ArchiveInMemory(Archive):
+    """An archive whose days stay in memory once they are read: for many runs over the same days in one process.
+
+    What it returns is shared and cannot be written to.
+    """
+
+    def __init__(self, location: str, snapshot: str | None = None):
+        super().__init__(location, snapshot)
+        self._kept: dict[tuple[str, date], Array] = {}
+
+    def _keep(self, what: str, day: date, read: Callable[[date], Array]) -> Array:
+        if (what, day) not in self._kept:
+            field = read(day)
+            field.flags.writeable = False
+            self._kept[what, day] = field
+        return self._kept[what, day]
+
+    def coarse(self, day: date) -> Array:
+        return self._keep("coarse", day, super().coarse)
+
+    def packed_pm25(self, day: date, window: Window = EVERYWHERE) -> Array:
+        return self._keep("pm25", day, super().packed_pm25)[self._inside(window)]
+
+    def stations_pm25(self, day: date) -> Array:
+        return self._keep("stations", day, super().stations_pm25)
 
 
 class ArchiveWriter:

@@ -7,58 +7,68 @@ from typing import Annotated
 import typer
 
 from cranpm.cli.console import Overrides, Quiet, err, out, progress_bar
+from cranpm.errors import CranpmError
 
 
 def experiment(
-    name: Annotated[
-        str, typer.Argument(help="table3a, table3b, table3c, counterfactuals, learning-curves, or a TOML file.")
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME...",
+            help="table3a, table3b, table3c, priors, counterfactuals, learning-curves, or TOML files.",
+        ),
     ],
     archive: Annotated[str, typer.Option(help="Archive to learn from.")],
     folder: Annotated[
         Path, typer.Option("--out", help="Folder of experiments: runs that they have in common are made once.")
     ],
-    budget: Annotated[str | None, typer.Option(help="Length of each run: 1min, 5min or whole.")] = None,
+    budget: Annotated[str | None, typer.Option(help="Length of each run: 1min, 3min or whole.")] = None,
     print_jobs: Annotated[bool, typer.Option("--print-jobs", help="Print the command of each run and stop.")] = False,
     only: Annotated[str | None, typer.Option(metavar="ROW/SEED", help="Do this one run.")] = None,
+    at_once: Annotated[
+        int, typer.Option("--jobs", min=1, help="Runs at a time, which share the cores: small networks gain by it.")
+    ] = 1,
     override: Overrides = None,
     quiet: Quiet = False,
 ) -> None:
-    """Train every row of an experiment with every seed, judge it on test days, and write the table.
+    """Train every row of experiments with every seed, judge it on test days, and write the tables.
 
     All rows have the same days, batches and budget and differ by what the row names. What is done is never done again;
     a run that was stopped goes on. `--print-jobs` gives a list of commands to spread over machines; when all of them
     have ended, the same command without it makes the tables.
     """
-    from cranpm.errors import CranpmError
     from cranpm.experiments.report import report
-    from cranpm.experiments.run import command, do, make_worlds, result_file, run_all
+    from cranpm.experiments.run import Task, command, judged_days, make_worlds, run_all
     from cranpm.experiments.spec import jobs, load_experiment
     from cranpm.store import Archive
 
-    wanted, opened, changes = load_experiment(name, budget), Archive(archive), list(override or ())
-    options = [*(["--budget", budget] if budget else []), *(part for change in changes for part in ("--set", change))]
-    commands = {job: command(name, job, opened, folder, options) for job in jobs(wanted, opened, changes)}
-    if only:
-        chosen = [job for job in commands if job.name == only]
-        if not chosen:
-            raise CranpmError(expected="a run, ROW/SEED", found=only, remedy="See --print-jobs.")
-        if not result_file(chosen[0], folder).is_file():
-            do(chosen[0], wanted, opened, folder)
-        return
-    test = next(iter(commands)).settings.splits.test
-    with progress_bar("worlds", len(test) * len(wanted.worlds), quiet or not wanted.worlds) as bar:
-        make_worlds(wanted, opened, test, folder, bar)
+    opened, changes = Archive(archive), list(override or ())
+    wanted = {name: load_experiment(name, budget) for name in names}
+    found = {name: jobs(one, opened, changes) for name, one in wanted.items()}
+    tasks = [Task(wanted[name], job) for name in names for job in found[name] if only in (None, job.name)]
+    if not tasks:
+        raise CranpmError(expected="a run, ROW/SEED", found=str(only), remedy="See --print-jobs.")
+    for name, one in wanted.items() if not only else ():  # one run of many finds the worlds that --print-jobs made
+        days = judged_days(one, opened, found[name][0].settings)
+        with progress_bar("worlds", len(days) * len(one.worlds), quiet or not one.worlds) as bar:
+            make_worlds(one, opened, days, folder, bar)
     if print_jobs:
-        for line in commands.values():
-            print(shlex.join(["cranpm", *line]))
+        options = [
+            *(["--budget", budget] if budget else []),
+            *(part for change in changes for part in ("--set", change)),
+        ]
+        for name in names:
+            for job in found[name]:
+                print(shlex.join(["cranpm", *command(name, job, opened, folder, options)]))
         return
-    with progress_bar(wanted.title, len(commands), quiet) as bar:
-        run_all(commands, folder, lambda number, job: bar.reach(number, len(commands), job))
-    with err.status("summing up"):
-        tables = report(wanted, list(commands), folder, Path(name).stem)
-    for one in tables:
-        out.print(one.markdown(), markup=False, highlight=False)
-    print(f"tables in {folder / Path(name).stem / 'table.md'}")
+    with progress_bar(", ".join(one.title for one in wanted.values()), len(tasks), quiet) as bar:
+        run_all(tasks, opened, folder, at_once, lambda number: bar.reach(number, len(tasks), "runs"))
+    if only:
+        return
+    for name, one in wanted.items():
+        for table in report(one, found[name], folder, Path(name).stem):
+            out.print(table.markdown(), markup=False, highlight=False)
+        print(f"tables in {folder / Path(name).stem / 'table.md'}")
 
 
 def attention(

@@ -62,7 +62,7 @@ def watched(network: CranPM, view: str) -> Iterator[list[Tensor]]:
 
     def note(layer: CrossAttention, arguments: tuple[Any, ...]) -> None:
         tokens, key, _, sight = arguments
-        seen = {"as learned": sight, "without wind bias": sight._replace(upwind=None), "without biases": Sight()}[view]
+        seen = {"as learned": sight, "without wind bias": sight.without_wind(), "without biases": Sight()}[view]
         query = heads_first(layer.query(layer.norm_query(tokens)), layer.heads)
         logits = query @ key.transpose(2, 3) / query.shape[-1] ** 0.5
         bias = layer.bias(seen, query.dtype)
@@ -123,15 +123,15 @@ def tile_in(window: Window, grid: Grid, size: int) -> Window:
 
 
 def strengths(network: CranPM) -> dict[str, list[float]]:
-    """The learned alpha (elevation), beta (wind) and nearness (distance) of every layer that has them.
+    """The learned alpha (elevation), beta or reach (wind) and nearness (distance) of every layer that has them.
 
-    Of alpha and nearness the size counts; beta below 0 looks downwind.
+    Of alpha and nearness the size counts; beta or reach below 0 looks downwind.
     """
     found = {}
     for name, parameter in network.named_parameters():
         kind = name.rpartition(".")[2]
-        if kind in ("alpha", "beta", "nearness"):
-            found[name] = (parameter if kind == "beta" else parameter.abs()).detach().flatten().tolist()
+        if kind in ("alpha", "beta", "nearness", "reach"):
+            found[name] = (parameter if kind in ("beta", "reach") else parameter.abs()).detach().flatten().tolist()
     return found
 
 
@@ -154,7 +154,7 @@ def strength_table(network: CranPM) -> Table:
         (name.rpartition(".")[2], name.rpartition(".")[0], ", ".join(f"{value:.2f}" for value in values))
         for name, values in strengths(network).items()
     ]
-    note = "alpha (elevation) and beta (wind) begin at 1, nearness (distance) at 2 to 64 per 1000 km over the heads."
+    note = "alpha (elevation) and beta (wind) begin at 1, nearness (distance) at 2 to 64 per 1000 km, reach at 0 or 1."
     return Table("strengths", "Learned strengths of biases", ("strength", "layer", "by head"), sorted(rows), (note,))
 
 

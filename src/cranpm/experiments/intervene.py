@@ -34,7 +34,7 @@ class Intervened(Inputs):
     def day(self, day: date) -> Day:
         coarse, _, relief, corner = super().day(day)
         fields = self._change.coarse(self, day, coarse.clone())
-        return fields, fields[:, WIND], self._change.relief(day, relief.clone()), corner
+        return fields, self._change.priors_wind * fields[:, WIND], self._change.relief(day, relief.clone()), corner
 
     def tile(self, day: date, window: Window) -> tuple[Tensor, Tensor]:
         fine, position = super().tile(day, window)
@@ -57,11 +57,12 @@ class Intervened(Inputs):
 
 @dataclass(frozen=True)
 class Intervention:
-    """What happens to the coarse fields, to elevation, coarse and fine, and to a tile's yesterday."""
+    """What happens to the coarse fields, to elevation, to a tile's yesterday, and to the wind that the priors see."""
 
     coarse: Callable[[Intervened, date, Tensor], Tensor] = lambda inputs, day, fields: fields
     relief: Callable[[date, Tensor], Tensor] = lambda day, metres: metres
     without_yesterday: bool = False
+    priors_wind: float = 1.0
 
 
 def _both(channels: list[int]) -> list[int]:
@@ -105,6 +106,7 @@ INTERVENTIONS: Mapping[str, Intervention] = {
     "wind zero": Intervention(partial(_scale_wind, 0.0)),
     "wind reversed": Intervention(partial(_scale_wind, -1.0)),
     "wind of another day": Intervention(_other_wind),
+    "wind reversed in scan and bias alone": Intervention(priors_wind=-1.0),
     "elevation zero": Intervention(relief=_flat),
     "elevation shuffled": Intervention(relief=_shuffled),
     "CAMS at its mean": Intervention(partial(_to_mean, _both(CAMS))),

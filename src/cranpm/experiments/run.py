@@ -1,17 +1,22 @@
-"""Runs of an experiment, one after the other, each in a process of its own; what is done is never done again."""
+"""Runs of experiments, shared out among processes; what is done is never done again."""
 
+import fcntl
 import json
 import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import date
+from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
-from cranpm.days import DayRange
+from cranpm.days import reach, usable
 from cranpm.errors import CranpmError
 from cranpm.experiments.intervene import Intervened
 from cranpm.experiments.spec import Experiment, Job
@@ -20,14 +25,16 @@ from cranpm.inputs import Inputs
 from cranpm.model.cost import size
 from cranpm.scale import Scales
 from cranpm.simulate import SimulationSettings
-from cranpm.store import SIMULATION, Archive
+from cranpm.store import SIMULATION, Archive, ArchiveInMemory
 from cranpm.train.loop import Run
 from cranpm.train.material import gather
-from cranpm.train.validate import TileScores, fixed_tiles, score
+from cranpm.train.settings import TrainSettings
+from cranpm.train.validate import TileScores, fixed_tiles, score, spread_days
 from cranpm.verify.tally import Tally
 from cranpm.weights import load_weights
 
 FACTUAL = "as it is"
+POLL_S = 2.0
 SIMULATED = frozenset(SimulationSettings.model_fields) - {"world", "first_day"}
 """What counterfactual worlds have in common with the factual one."""
 
@@ -42,7 +49,9 @@ def result_file(job: Job, out: Path) -> Path:
 
 def do(job: Job, experiment: Experiment, archive: Archive, out: Path) -> None:
     """Train (or go on), judge on test days, and leave the result."""
-    folder, settings = run_folder(job, out), job.settings
+    folder = run_folder(job, out)
+    here = job.settings.machine.model_copy(update={"workers": 0})  # the days are in this process' memory
+    settings = job.settings.model_copy(update={"machine": here})
     if (folder / "test.json").is_file():
         material = gather(archive, settings, load_weights(folder / "best").card.scales)
     else:
@@ -66,13 +75,13 @@ def do(job: Job, experiment: Experiment, archive: Archive, out: Path) -> None:
     found = result_file(job, out)
     passing = found.with_name(f".{found.name}.{os.getpid()}")
     with passing.open("wb") as file:
-        np.savez(
+        np.savez_compressed(
             file,
             facts=json.dumps(facts),
             days=[str(day) for day in scores[FACTUAL].days],
             conditions=list(scores),
-            moments=[one.tally.moments for one in scores.values()],
-            joint=[one.tally.joint for one in scores.values()],
+            moments=np.float32([one.tally.moments for one in scores.values()]),
+            joint=np.float32([one.tally.joint for one in scores.values()]),
         )
     os.replace(passing, found)
 
@@ -81,7 +90,8 @@ def load_result(job: Job, out: Path) -> tuple[dict[str, TileScores], dict[str, A
     """Scores by condition, and facts of the run."""
     with np.load(result_file(job, out)) as stored:
         days = [date.fromisoformat(str(day)) for day in stored["days"]]
-        tallies = [Tally(*pair) for pair in zip(stored["moments"], stored["joint"], strict=True)]
+        sums = (stored[name].astype(np.float64) for name in ("moments", "joint"))
+        tallies = [Tally(*pair) for pair in zip(*sums, strict=True)]
         scores = {
             str(name): TileScores(days, job.settings.model.leads, tally)
             for name, tally in zip(stored["conditions"], tallies, strict=True)
@@ -98,7 +108,7 @@ def conditions(
     for name in experiment.interventions:
         yield name, Intervened(archive, scales, name, cache, coarse_pm25=coarse)
     for world in experiment.worlds:
-        yield world, Inputs(Archive(str(world_place(world, out))), cache, coarse_pm25=coarse)
+        yield world, Inputs(_in_memory(str(world_place(world, out))), cache, coarse_pm25=coarse)
 
 
 def world_place(world: str, out: Path) -> Path:
@@ -106,9 +116,13 @@ def world_place(world: str, out: Path) -> Path:
 
 
 def make_worlds(
-    experiment: Experiment, archive: Archive, days: DayRange, out: Path, on_day: Callable[[date], None] = lambda _: None
+    experiment: Experiment,
+    archive: Archive,
+    days: Sequence[date],
+    out: Path,
+    on_day: Callable[[date], None] = lambda _: None,
 ) -> None:
-    """Counterfactual archives of the test days, by the settings and the seed of the factual one."""
+    """Counterfactual archives of days, by the settings and the seed of the factual one."""
     if experiment.worlds and archive.source != SIMULATION:
         raise CranpmError(
             expected="a simulated archive, for worlds with one cause changed",
@@ -121,25 +135,85 @@ def make_worlds(
         simulate_archive(str(world_place(world, out)), archive.domain, days, settings, on_day)
 
 
+def judged_days(experiment: Experiment, archive: Archive, settings: TrainSettings) -> list[date]:
+    """What the test of an experiment touches: its start days, the days before and the days ahead."""
+    leads = settings.network.leads
+    starts = spread_days(usable(archive.days, settings.splits.test, leads), experiment.score_days)
+    return sorted({day for start in starts for day in reach(start, leads)})
+
+
+@cache
+def _in_memory(location: str) -> Archive:
+    return ArchiveInMemory(location)
+
+
 def command(name: str, job: Job, archive: Archive, out: Path, options: Sequence[str]) -> list[str]:
     """The command that does one run: for this machine or a scheduler."""
     return ["experiment", name, "--archive", archive.location, "--out", str(out), *options, "--only", job.name]
 
 
+@dataclass(frozen=True)
+class Task:
+    """A run of one of several experiments."""
+
+    experiment: Experiment
+    job: Job
+
+
 def run_all(
-    commands: Mapping[Job, Sequence[str]], out: Path, on_job: Callable[[int, str], None] = lambda number, name: None
+    tasks: Sequence[Task],
+    archive: Archive,
+    out: Path,
+    at_once: int = 1,
+    on_done: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """All runs that are not done yet, each by its command in a process of its own."""
-    for number, (job, line) in enumerate(commands.items()):
-        on_job(number, job.name)
-        if not result_file(job, out).is_file():
-            ended = subprocess.run(
-                [sys.executable, "-m", "cranpm", *line], check=False, stderr=subprocess.PIPE, text=True
-            )
-            if not result_file(job, out).is_file():
-                raise CranpmError(
-                    expected=f"the run {job.name} to end",
-                    found=f"exit code {ended.returncode}: {ended.stderr.strip()[-800:]}",
-                    remedy="Correct the cause and give the same command again: what is done is kept.",
-                )
-    on_job(len(commands), "")
+    """All runs that are not done yet, by so many processes at once, which share the cores; `on_done` gets how many are.
+
+    A process keeps the archive's days in memory for all of its runs. Runs share nothing else.
+    """
+    given = (list(tasks), archive.location, archive.snapshot, out, max(1, (os.cpu_count() or 1) // at_once))
+    with ProcessPoolExecutor(at_once, mp_context=get_context("spawn")) as pool:
+        workers = [pool.submit(work, *given) for _ in range(at_once)]
+        while wait(workers, timeout=POLL_S, return_when=FIRST_EXCEPTION).done != set(workers):
+            on_done(sum(result_file(task.job, out).is_file() for task in tasks))
+            if any(worker.done() and worker.exception() for worker in workers):
+                break
+        for worker in workers:
+            worker.result()
+    if left := [task.job.name for task in tasks if not result_file(task.job, out).is_file()]:
+        raise CranpmError(
+            expected="every run to be done",
+            found=f"{', '.join(left)} in the hands of another process",
+            remedy="Give the same command again when that has ended.",
+        )
+    on_done(len(tasks))
+
+
+def work(tasks: Sequence[Task], location: str, snapshot: str, out: Path, threads: int) -> None:
+    """Do whatever run is neither done nor being done by another process, until none is left."""
+    torch.set_num_threads(threads)
+    archive = ArchiveInMemory(location, snapshot)
+    for task in tasks:
+        with claimed(run_folder(task.job, out)) as mine:
+            if mine and not result_file(task.job, out).is_file():
+                _do_or_say(task, archive, out)
+
+
+def _do_or_say(task: Task, archive: Archive, out: Path) -> None:
+    try:
+        do(task.job, task.experiment, archive, out)
+    except Exception as error:
+        raise RuntimeError(f"the run {task.job.name} ended with {type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def claimed(folder: Path) -> Iterator[bool]:
+    """Whether this process has a run for itself; the claim ends with the process, however that ends."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "claim").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True

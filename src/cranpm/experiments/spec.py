@@ -12,18 +12,18 @@ from pydantic import BaseModel, ConfigDict, PositiveInt, model_validator
 from cranpm.errors import CranpmError
 from cranpm.experiments.intervene import INTERVENTIONS
 from cranpm.settings import load
-from cranpm.store import Archive
+from cranpm.store import SIMULATION, Archive
 from cranpm.train.settings import TrainSettings, load_settings
 
 PLANS = Path(__file__).parent / "plans"
 FORMAT = 1
 """Of results: to be raised when what they mean changes."""
 BUDGETS: Mapping[str, tuple[str, ...]] = {
-    "1min": ("optimiser.epochs=1", "samples.epoch_days=800", "scores.days=12"),
-    "5min": ("optimiser.epochs=3", "samples.epoch_days=1200", "scores.days=24"),
+    "1min": ("optimiser.epochs=1", "samples.epoch_days=1600", "scores.days=30"),
+    "3min": ("optimiser.epochs=3", "samples.epoch_days=2400", "scores.days=60"),
     "whole": (),
 }
-"""How much of the recipe a run takes; the names say how long that is about with alps.toml on two cores.
+"""How much of the recipe a run takes; the names say how long that is about with trials.toml on one core.
 
 Counted in days and not in minutes: a run gives the same result on every machine.
 """
@@ -45,16 +45,16 @@ class Experiment(_Frozen):
 
     title: str
     question: str
-    recipe: str = "alps.toml"
-    budget: str = "5min"
+    recipe: str = "trials.toml"
+    budget: str = "3min"
     set: tuple[str, ...] = ()
     """What all rows share."""
     rows: tuple[Row, ...]
     reference: str
     """The row that the others are held against."""
     seeds: tuple[int, ...] = (0, 1, 2)
-    score_days: PositiveInt = 120
-    score_tiles: PositiveInt = 4
+    score_days: PositiveInt = 180
+    score_tiles: PositiveInt = 6
     """Test days, evenly spread, and tiles of each on which runs are judged."""
     interventions: tuple[str, ...] = ()
     """Inputs to take away or make false at test time (see `intervene`)."""
@@ -111,9 +111,16 @@ def jobs(experiment: Experiment, archive: Archive, overrides: Sequence[str] = ()
     for row in experiment.rows:
         for seed in experiment.seeds:
             settings = load_settings(Path(experiment.recipe), [*shared, *row.set, f"samples.seed={seed}"])
-            run = _hash(FORMAT, settings.to_json(), archive.snapshot)
+            run = _hash(FORMAT, settings.to_json(), _known_days(archive))
             found.append(Job(row=row.name, seed=seed, settings=settings, run=run, test=test))
     return found
+
+
+def _known_days(archive: Archive) -> Any:
+    """What a run may learn from: of a simulated archive its world and days, which every machine can make again."""
+    if archive.source != SIMULATION:
+        return archive.snapshot
+    return [archive.attributes["producer"], str(archive.days[0]), str(archive.days[-1]), archive.missing]
 
 
 def _hash(*parts: Any) -> str:

@@ -55,9 +55,14 @@ class TileScores:
         return figures
 
 
+def spread_days(days: Sequence[date], count: int) -> list[date]:
+    """So many of the days, evenly spread."""
+    return [days[index] for index in np.unique(np.linspace(0, len(days) - 1, count).round().astype(int))]
+
+
 def fixed_tiles(land: Array, size: int, days: Sequence[date], count: int, tiles: int) -> list[tuple[date, Window]]:
     """Start days evenly spread, and for each some tiles over land; always the same."""
-    chosen = [days[index] for index in np.unique(np.linspace(0, len(days) - 1, count).round().astype(int))]
+    chosen = spread_days(days, count)
     corners, share = land_corners(land, size)
     random = np.random.default_rng(11)
     picks = random.choice(len(corners), (len(chosen), tiles), p=share / share.sum())
