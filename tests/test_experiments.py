@@ -5,12 +5,14 @@ import shlex
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
 from command import run_cli
+from conftest import SETTINGS
 
 from cranpm.channels import INDEX
 from cranpm.errors import CranpmError
@@ -19,19 +21,21 @@ from cranpm.experiments.report import report, spread
 from cranpm.experiments.run import (
     FACTUAL,
     Task,
-    claimed,
     do,
     judged_days,
     load_result,
     make_worlds,
-    run_folder,
+    run_all,
     work,
     world_place,
 )
 from cranpm.experiments.spec import PLANS, Experiment, Row, differences, jobs, load_experiment
+from cranpm.fill import simulate_archive
+from cranpm.grid import Domain
 from cranpm.inputs import Inputs
 from cranpm.scale import typical_scales
-from cranpm.store import Archive
+from cranpm.store import Archive, ArchiveInMemory
+from cranpm.train.settings import load_settings
 
 TINY = """
 title = "Two ways"
@@ -77,7 +81,6 @@ def test_rows_differ_from_the_reference_by_what_they_name(name, month):
 @pytest.fixture(scope="module")
 def straight(month, tmp_path_factory):
     """The experiment, its runs and their folder."""
-    torch.set_num_threads(1)  # as `work` does below: another number of threads rounds otherwise
     folder = tmp_path_factory.mktemp("straight")
     (folder / "two.toml").write_text(TINY)
     experiment = load_experiment(str(folder / "two.toml"))
@@ -105,14 +108,38 @@ def test_runs_share_a_process_and_nothing_else(straight, month, tmp_path):
     """One after the other in a process that keeps the days in memory: the bits of a run that reads for itself."""
     folder, found = straight
     experiment = load_experiment(str(folder / "two.toml"))
-    backward = [Task(experiment, job) for job in reversed(found)]
-    with claimed(run_folder(found[0], tmp_path)):  # by another process, which this one leaves alone
-        work(backward, month.location, month.snapshot, tmp_path, 1)
-    assert not list(run_folder(found[0], tmp_path).glob("tested-*"))
-    work(backward, month.location, month.snapshot, tmp_path, 1)
+    kept = ArchiveInMemory(month.location, month.snapshot)
+    for job in reversed(found):
+        work([Task(experiment, job)], kept, tmp_path)
     for job in found:
         ours, theirs = (load_result(job, one)[0][FACTUAL].tally.moments for one in (tmp_path, folder))
         assert np.array_equal(ours, theirs)
+
+
+def test_a_run_that_fails_is_told_with_its_remedy(month, tmp_path):
+    (tmp_path / "two.toml").write_text(TINY)
+    experiment = load_experiment(str(tmp_path / "two.toml"))
+    settled = jobs(experiment, month, ["splits.train=2001-01-01..2001-02-01"])
+    tasks = [Task(experiment, job) for job in settled]
+    with pytest.raises(CranpmError, match=r"the run (whole|no wind)/0 to end; found CranpmError: expected train days"):
+        run_all(tasks, month, tmp_path, at_once=2)
+    assert not list(tmp_path.glob("runs/*/tested-*"))
+
+
+def test_runs_on_simulated_days_are_known_by_their_world_not_their_snapshot(archive, tmp_path):
+    again, moved = (str(tmp_path / name) for name in ("again", "moved"))
+    box, first = archive.domain, archive.days[0]
+
+    def name(one: Archive) -> str:
+        return jobs(load_experiment("table3a"), one)[0].run
+
+    simulate_archive(again, box, [first, archive.days[-1]], SETTINGS)
+    assert name(Archive(again)) != name(archive)  # not the same days
+    simulate_archive(again, box, archive.days, SETTINGS)
+    assert Archive(again).snapshot != archive.snapshot
+    assert name(Archive(again)) == name(archive)
+    simulate_archive(moved, Domain(box.name, box.north + 1, box.west, box.south + 1, box.east), archive.days, SETTINGS)
+    assert name(Archive(moved)) != name(archive)
 
 
 def test_a_test_touches_its_days_and_their_neighbours(straight, month):
@@ -121,6 +148,9 @@ def test_a_test_touches_its_days_and_their_neighbours(straight, month):
     first = judged_days(experiment, month, settings)
     assert len(first) == 5
     assert all(day in settings.splits.test for day in first)
+    elsewhere = load_settings(Path("tiny.toml"), ["splits.test=2001"])
+    with pytest.raises(CranpmError, match=r"test days in the archive: 2001-01-01\.\.2001-12-31"):
+        judged_days(experiment, month, elsewhere)
 
 
 def test_means_and_spreads_over_seeds():
@@ -139,7 +169,7 @@ def test_an_experiment_goes_on_after_a_kill_and_gives_the_same_table(straight, m
         assert started.poll() is None
     subprocess.run(["pkill", "-9", "-s", str(started.pid)], check=True)
     started.wait()
-    assert run_cli(monkeypatch, *line, str(tmp_path / "killed"), "-q") == 0
+    assert run_cli(monkeypatch, *line, str(tmp_path / "killed"), "-q", "--jobs", "2") == 0
     tables = [(folder / "two" / "table.md").read_text() for folder in (tmp_path / "killed", straight[0])]
     assert tables[0] == tables[1]
 

@@ -56,8 +56,8 @@ ORDER = (
 )
 INNER = {
     "simulate": "geography waves weather transport emissions air downscale observe world __init__",
-    "model": "context settings patches attention places swin elevation wind encoder bridge decoder cranpm released "
-    "presets cost __init__",
+    "model": "context settings patches attention places swin elevation wind meeting encoder bridge decoder cranpm "
+    "released presets cost __init__",
     "weights": "card authors readme sealed folder confine unpickle checkpoint __init__",
     "bench": "machine archive drawing network training forecasting verifying scaling ingesting serving __init__",
     "cli": "console archive ingesting training forecasting reporting serving verifying drawing experimenting "

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 from cranpm.grid import Domain
 from cranpm.model import CranPM, build, preset
-from cranpm.model.bridge import LEAST, Meeting, meet
+from cranpm.model.bridge import LEAST
 from cranpm.model.elevation import elevation_bias
+from cranpm.model.meeting import Meeting, meet
 from cranpm.model.patches import sine_cosine
 from cranpm.model.places import token_centres
 from cranpm.scale import typical_scales

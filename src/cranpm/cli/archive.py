@@ -49,6 +49,12 @@ def simulate(
     job = load(fill.SimulationJob, settings, extra, domain=domain, days=days)
     if archive is None and not report:
         raise CranpmError(expected="an ARCHIVE or --report", found="neither", remedy="Name where to store the days.")
+    if every and native:
+        raise CranpmError(
+            expected="all days of a range, for the providers' files",
+            found=f"--every {every}",
+            remedy="Leave --every or --native out.",
+        )
     if archive is not None:
         wanted = needed(job.days, every) if every else list(job.days)
         with progress_bar(f"simulate {job.domain.name}", len(wanted), quiet) as advance:

@@ -38,7 +38,7 @@ def experiment(
     have ended, the same command without it makes the tables.
     """
     from cranpm.experiments.report import report
-    from cranpm.experiments.run import Task, command, judged_days, make_worlds, run_all
+    from cranpm.experiments.run import Task, command, judged_days, make_worlds, result_file, run_all
     from cranpm.experiments.spec import jobs, load_experiment
     from cranpm.store import Archive
 
@@ -49,9 +49,10 @@ def experiment(
     if not tasks:
         raise CranpmError(expected="a run, ROW/SEED", found=str(only), remedy="See --print-jobs.")
     for name, one in wanted.items() if not only else ():  # one run of many finds the worlds that --print-jobs made
-        days = judged_days(one, opened, found[name][0].settings)
-        with progress_bar("worlds", len(days) * len(one.worlds), quiet or not one.worlds) as bar:
-            make_worlds(one, opened, days, folder, bar)
+        if one.worlds and not all(result_file(job, folder).is_file() for job in found[name]):
+            days = judged_days(one, opened, found[name][0].settings)
+            with progress_bar("worlds", len(days) * len(one.worlds), quiet) as bar:
+                make_worlds(one, opened, days, folder, bar)
     if print_jobs:
         options = [
             *(["--budget", budget] if budget else []),

@@ -20,7 +20,8 @@ from cranpm.grid import Array, Grid
 from cranpm.inputs import Inputs
 from cranpm.model import CranPM
 from cranpm.model.attention import heads_first
-from cranpm.model.bridge import CrossAttention, Sight
+from cranpm.model.bridge import CrossAttention
+from cranpm.model.meeting import Sight
 from cranpm.store import Window
 from cranpm.verify.table import Table
 

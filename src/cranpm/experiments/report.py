@@ -47,17 +47,19 @@ def report(experiment: Experiment, found: list[Job], out: Path, name: str) -> li
     pq.write_table(pa.Table.from_pylist(lines), folder / "runs.parquet")
     for one in made:
         (folder / f"{one.name}.csv").write_text(one.csv())
-    start = f"# {experiment.title}\n\n*{experiment.question}*\n\n{_circumstances(experiment, found, loaded[0][2])}\n"
+    circumstances = _circumstances(experiment, found, [facts for _, _, facts in loaded])
+    start = f"# {experiment.title}\n\n*{experiment.question}*\n\n{circumstances}\n"
     (folder / "table.md").write_text("\n".join([start, *(one.markdown() for one in made)]))
     return made
 
 
-def _circumstances(experiment: Experiment, found: list[Job], facts: Mapping[str, Any]) -> str:
+def _circumstances(experiment: Experiment, found: list[Job], facts: Sequence[Mapping[str, Any]]) -> str:
     """What a reader needs to make it again."""
+    snapshots = ", ".join(dict.fromkeys(str(one["archive_snapshot"]) for one in facts))
     settings, budget = found[0].settings, ", ".join(BUDGETS[experiment.budget]) or "all of it"
     return (
-        f"Made on {date.today()} by cranpm {__version__} on {os.cpu_count()} cores ({platform.machine()}), from the "
-        f"archive snapshot {facts['archive_snapshot']}; budget {experiment.budget} ({budget}) of {experiment.recipe}, "
+        f"Table made on {date.today()} by cranpm {__version__} on {os.cpu_count()} cores ({platform.machine()}), from "
+        f"the archive snapshot {snapshots}; budget {experiment.budget} ({budget}) of {experiment.recipe}, "
         f"learned from {settings.splits.train}, judged on {experiment.score_days} days of {settings.splits.test}, "
         f"{experiment.score_tiles} tiles each, the same for all rows."
     )
@@ -65,22 +67,32 @@ def _circumstances(experiment: Experiment, found: list[Job], facts: Mapping[str,
 
 def rows_table(experiment: Experiment, results: Results) -> Table:
     """One row a row of the experiment."""
-    reference = [part[FACTUAL] for part in results[experiment.reference]]
-    leads = reference[0].leads
-    header = ["", *(part for lead in leads for part in (f"T+{lead} RMSE", f"against {experiment.reference}"))]
+    by_row = {name: [part[FACTUAL] for part in parts] for name, parts in results.items()}
+    reference = by_row[experiment.reference]
+    leads, titles = reference[0].leads, (f"against {experiment.reference}", "each seed")
+    header = ("", *(part for lead in leads for part in (f"T+{lead} RMSE", *titles)))
     rows = []
     for row in experiment.rows:
-        own = [part[FACTUAL] for part in results[row.name]]
-        cells = [row.name]
-        for lead in leads:
-            change = _change(own, reference, lead) if row.name != experiment.reference else None
-            cells += [spread([scores.rmse(lead) for scores in own]), percent(change)]
-        rows.append(tuple(cells))
+        compared = reference if row.name != experiment.reference else None
+        rows.append((row.name, *(cell for lead in leads for cell in _cells(by_row[row.name], compared, lead))))
     for name in METHODS[1:]:
-        rows.append((name, *(part for lead in leads for part in (f"{reference[0].rmse(lead, name):.2f}", ""))))
+        rows.append((name, *(cell for lead in leads for cell in (f"{reference[0].rmse(lead, name):.2f}", "", ""))))
     seeds = len(experiment.seeds)
-    notes = (f"RMSE (ug m-3) of {seeds} seed{'s: mean ± standard deviation' if seeds > 1 else ''}.", SURE)
-    return Table("table", experiment.title, tuple(header), rows, notes)
+    notes = (
+        f"RMSE (ug m-3) of {seeds} seed{'s: mean ± standard deviation' if seeds > 1 else ''}.",
+        "Each seed: change (%) against the reference of the same seed, which saw the same days.",
+        SURE,
+    )
+    return Table("table", experiment.title, header, rows, notes)
+
+
+def _cells(own: list[TileScores], reference: list[TileScores] | None, lead: int) -> tuple[str, str, str]:
+    """RMSE, the change against the reference over all seeds, and that of each seed."""
+    rmse = [scores.rmse(lead) for scores in own]
+    if reference is None:
+        return spread(rmse), "", ""
+    alone = (100 * (mine / other.rmse(lead) - 1) for mine, other in zip(rmse, reference, strict=True))
+    return spread(rmse), percent(_change(own, reference, lead)), ", ".join(f"{value:+.1f}" for value in alone)
 
 
 def interventions_table(experiment: Experiment, results: Results) -> Table:

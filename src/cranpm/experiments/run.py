@@ -4,13 +4,16 @@ import fcntl
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -34,7 +37,6 @@ from cranpm.verify.tally import Tally
 from cranpm.weights import load_weights
 
 FACTUAL = "as it is"
-POLL_S = 2.0
 SIMULATED = frozenset(SimulationSettings.model_fields) - {"world", "first_day"}
 """What counterfactual worlds have in common with the factual one."""
 
@@ -80,8 +82,8 @@ def do(job: Job, experiment: Experiment, archive: Archive, out: Path) -> None:
             facts=json.dumps(facts),
             days=[str(day) for day in scores[FACTUAL].days],
             conditions=list(scores),
-            moments=np.float32([one.tally.moments for one in scores.values()]),
-            joint=np.float32([one.tally.joint for one in scores.values()]),
+            moments=np.stack([one.tally.moments for one in scores.values()]).astype(np.float32),
+            joint=np.stack([one.tally.joint for one in scores.values()]).astype(np.float32),
         )
     os.replace(passing, found)
 
@@ -138,13 +140,20 @@ def make_worlds(
 def judged_days(experiment: Experiment, archive: Archive, settings: TrainSettings) -> list[date]:
     """What the test of an experiment touches: its start days, the days before and the days ahead."""
     leads = settings.network.leads
-    starts = spread_days(usable(archive.days, settings.splits.test, leads), experiment.score_days)
+    found = usable(archive.days, settings.splits.test, leads)
+    if not found:
+        raise CranpmError(
+            expected=f"test days in the archive: {settings.splits.test}",
+            found="none",
+            remedy="Simulate them, or --set splits.test=FIRST..LAST.",
+        )
+    starts = spread_days(found, experiment.score_days)
     return sorted({day for start in starts for day in reach(start, leads)})
 
 
 @cache
-def _in_memory(location: str) -> Archive:
-    return ArchiveInMemory(location)
+def _in_memory(location: str, snapshot: str | None = None) -> Archive:
+    return ArchiveInMemory(location, snapshot)
 
 
 def command(name: str, job: Job, archive: Archive, out: Path, options: Sequence[str]) -> list[str]:
@@ -167,53 +176,74 @@ def run_all(
     at_once: int = 1,
     on_done: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """All runs that are not done yet, by so many processes at once, which share the cores; `on_done` gets how many are.
+    """All that is not done yet, by so many processes, which share the cores; `on_done` gets the number of done tasks.
 
-    A process keeps the archive's days in memory for all of its runs. Runs share nothing else.
+    A process keeps the archive's days in memory for all of its runs. Runs share nothing else. After one that failed
+    no other is begun.
     """
-    given = (list(tasks), archive.location, archive.snapshot, out, max(1, (os.cpu_count() or 1) // at_once))
-    with ProcessPoolExecutor(at_once, mp_context=get_context("spawn")) as pool:
-        workers = [pool.submit(work, *given) for _ in range(at_once)]
-        while wait(workers, timeout=POLL_S, return_when=FIRST_EXCEPTION).done != set(workers):
-            on_done(sum(result_file(task.job, out).is_file() for task in tasks))
-            if any(worker.done() and worker.exception() for worker in workers):
-                break
-        for worker in workers:
-            worker.result()
-    if left := [task.job.name for task in tasks if not result_file(task.job, out).is_file()]:
-        raise CranpmError(
-            expected="every run to be done",
-            found=f"{', '.join(left)} in the hands of another process",
-            remedy="Give the same command again when that has ended.",
-        )
-    on_done(len(tasks))
-
-
-def work(tasks: Sequence[Task], location: str, snapshot: str, out: Path, threads: int) -> None:
-    """Do whatever run is neither done nor being done by another process, until none is left."""
-    torch.set_num_threads(threads)
-    archive = ArchiveInMemory(location, snapshot)
+    waiting: dict[str, list[Task]] = {}
     for task in tasks:
-        with claimed(run_folder(task.job, out)) as mine:
-            if mine and not result_file(task.job, out).is_file():
+        if not result_file(task.job, out).is_file():
+            waiting.setdefault(task.job.run, []).append(task)
+    done = len(tasks) - sum(map(len, waiting.values()))
+    threads = max(1, (os.cpu_count() or 1) // at_once)
+    with ProcessPoolExecutor(at_once, get_context("spawn"), initializer=_begin, initargs=(threads,)) as pool:
+        begun = {pool.submit(_work, part, archive, out): len(part) for part in waiting.values()}
+        try:
+            for ended in as_completed(begun):
+                ended.result()
+                done += begun[ended]
+                on_done(done)
+        except BrokenProcessPool as error:
+            raise CranpmError(
+                expected="every process to live until its runs are done",
+                found="one that was killed, perhaps for want of memory: each holds the archive's days",
+                remedy="Give the same command again, with fewer --jobs: what is done is kept.",
+            ) from error
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _begin(threads: int) -> None:
+    """What a process of its own does first: it takes its share of the cores, and ends when its parent has."""
+    torch.set_num_threads(threads)
+    Thread(target=_end_with, args=[parent_process()], daemon=True).start()
+
+
+def _end_with(parent: BaseProcess | None) -> None:
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def work(tasks: Sequence[Task], archive: Archive, out: Path) -> None:
+    """Do the tasks of one run that nobody else has done meanwhile."""
+    with claimed(run_folder(tasks[0].job, out)):
+        for task in tasks:
+            if not result_file(task.job, out).is_file():
                 _do_or_say(task, archive, out)
+
+
+def _work(tasks: Sequence[Task], archive: Archive, out: Path) -> None:
+    fits = Inputs(archive).size_gb(len(archive.days)) <= tasks[0].job.settings.samples.cache_gb
+    work(tasks, _in_memory(archive.location, archive.snapshot) if fits else archive, out)
 
 
 def _do_or_say(task: Task, archive: Archive, out: Path) -> None:
     try:
         do(task.job, task.experiment, archive, out)
     except Exception as error:
-        raise RuntimeError(f"the run {task.job.name} ended with {type(error).__name__}: {error}") from error
+        raise CranpmError(
+            expected=f"the run {task.job.name} to end",
+            found=f"{type(error).__name__}: {error}",
+            remedy="Correct the cause and give the same command again: what is done is kept.",
+        ) from error
 
 
 @contextmanager
-def claimed(folder: Path) -> Iterator[bool]:
-    """Whether this process has a run for itself; the claim ends with the process, however that ends."""
+def claimed(folder: Path) -> Iterator[None]:
+    """A run for this process alone, waited for; the claim ends with the process, however that ends."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "claim").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

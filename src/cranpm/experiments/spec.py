@@ -111,7 +111,7 @@ def jobs(experiment: Experiment, archive: Archive, overrides: Sequence[str] = ()
     for row in experiment.rows:
         for seed in experiment.seeds:
             settings = load_settings(Path(experiment.recipe), [*shared, *row.set, f"samples.seed={seed}"])
-            run = _hash(FORMAT, settings.to_json(), _known_days(archive))
+            run = _hash(FORMAT, settings.to_json(defaults=False), _known_days(archive))
             found.append(Job(row=row.name, seed=seed, settings=settings, run=run, test=test))
     return found
 
@@ -120,7 +120,8 @@ def _known_days(archive: Archive) -> Any:
     """What a run may learn from: of a simulated archive its world and days, which every machine can make again."""
     if archive.source != SIMULATION:
         return archive.snapshot
-    return [archive.attributes["producer"], str(archive.days[0]), str(archive.days[-1]), archive.missing]
+    days = archive.days
+    return [archive.domain.to_json(), archive.attributes["producer"], *map(str, days[:1] + days[-1:]), archive.missing]
 
 
 def _hash(*parts: Any) -> str:

@@ -22,8 +22,8 @@ def attend(
     """softmax(q k^T / sqrt(d) + bias) v, the heads joined again."""
     if bias is not None:
         bias = bias.to(query.dtype)
-    if bias is not None and bias.requires_grad:
-        # The fused kernels take no bias that learns, and what torch does instead looks for empty rows, which none is.
+    if bias is not None and bias.requires_grad and query.device.type != "cuda":
+        # A CPU has no fused kernel for a bias that learns, and torch's own way looks for empty rows, which none is.
         logits = torch.matmul(query * query.shape[3] ** -0.5, key.transpose(2, 3)) + bias
         mixed = torch.matmul(torch.softmax(logits, dim=3), value)
     else:

@@ -10,10 +10,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from cranpm.grid import COARSE_STEP
-from cranpm.model.bridge import FUSIONS, meet
+from cranpm.model.bridge import FUSIONS
 from cranpm.model.context import DayContext, TwoSteps, check_channels, check_finite, check_tiles, lead_index
 from cranpm.model.decoder import Decoder, SmoothChange
 from cranpm.model.encoder import Encoder
+from cranpm.model.meeting import meet
 from cranpm.model.settings import NetworkSettings
 from cranpm.scale import Scales
 

@@ -16,10 +16,11 @@ from torch import Tensor, nn
 from cranpm.errors import CranpmError
 from cranpm.grid import COARSE_STEP, FINE_STEP
 from cranpm.model.attention import Block, SelfAttention
-from cranpm.model.bridge import CrossLayers, Sight
+from cranpm.model.bridge import CrossLayers
 from cranpm.model.context import DayContext, Memory, check_channels, check_finite, check_tiles, lead_index
 from cranpm.model.decoder import Doubling
 from cranpm.model.elevation import elevation_bias
+from cranpm.model.meeting import Sight
 from cranpm.model.patches import PatchEmbedding, patch_mean, sine_cosine
 from cranpm.model.places import sample, token_centres
 from cranpm.model.settings import Positive

@@ -156,10 +156,10 @@ class TrainSettings(_Frozen):
         given = {key: inner for key, inner in value.items() if key != "preset"}
         return _merged(preset(str(value["preset"])).model_dump(), given)
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values that `model_validate` reads back."""
+    def to_json(self, defaults: bool = True) -> dict[str, Any]:
+        """Plain values that `model_validate` reads back; without `defaults`, those that a newer field cannot change."""
         splits = {name: str(getattr(self.splits, name)) for name in ("train", "validation", "test")}
-        return self.model_dump(mode="json", exclude={"splits"}) | {"splits": splits}
+        return self.model_dump(mode="json", exclude={"splits"}, exclude_defaults=not defaults) | {"splits": splits}
 
 
 def load_settings(path: Path, overrides: Sequence[str] = (), **given: Any) -> TrainSettings:
