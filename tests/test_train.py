@@ -56,7 +56,8 @@ def straight(month, tmp_path_factory) -> Path:
 
 def test_a_run_leaves_what_a_person_needs(straight, month):
     assert {path.name for path in straight.iterdir()} >= {
-        *("settings.json", "metrics.csv", "steps.csv", "curves.png", "weights", "best", "test.json", "state"),
+        *("settings.json", "metrics.csv", "steps.csv", "curves.png", "weights", "best", "last", "test.json"),
+        "state",
         "tensorboard",
     }
     epochs, steps = rows(straight / "metrics.csv"), rows(straight / "steps.csv")
@@ -69,7 +70,9 @@ def test_a_run_leaves_what_a_person_needs(straight, month):
         assert epochs[0][f"skill_damped_t{lead}"] == pytest.approx(skill)
     best = min(epochs, key=lambda row: row["mean_rmse"])["epoch"]
     assert (straight / "best").resolve().name == f"epoch-{int(best):03d}"
-    assert len(list((straight / "weights").iterdir())) == 2
+    assert (straight / "last").resolve().name == f"epoch-{len(epochs) - 1:03d}"
+    kept = {int(row["epoch"]) for row in sorted(epochs, key=lambda row: row["mean_rmse"])[:2]} | {2}
+    assert {path.name for path in (straight / "weights").iterdir()} == {f"epoch-{epoch:03d}" for epoch in kept}
     card = load_weights(straight / "best").card
     assert month.snapshot in card.data
     assert "damped persistence" in card.about

@@ -50,17 +50,20 @@ def result_file(job: Job, out: Path) -> Path:
 
 
 def do(job: Job, experiment: Experiment, archive: Archive, out: Path) -> None:
-    """Train (or go on), judge on test days, and leave the result."""
+    """Train (or go on), judge the last weights on test days, and leave the result.
+
+    Not the best: which epoch looks best on some validation days is chance, and would be taken for the row's merit.
+    """
     folder = run_folder(job, out)
     here = job.settings.machine.model_copy(update={"workers": 0})  # the days are in this process' memory
     settings = job.settings.model_copy(update={"machine": here})
     if (folder / "test.json").is_file():
-        material = gather(archive, settings, load_weights(folder / "best").card.scales)
+        material = gather(archive, settings, load_weights(folder / "last").card.scales)
     else:
         run = Run(settings, archive, folder, resume=(folder / "state").is_dir())
         run.train(lambda _: None, lambda _: None)
         material = run.material
-    weights = load_weights(folder / "best")
+    weights = load_weights(folder / "last")
     network, model = weights.network.eval(), settings.model
     tiles = fixed_tiles(
         archive.land(), model.tile_shape[0], material.test, experiment.score_days, experiment.score_tiles

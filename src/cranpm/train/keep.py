@@ -1,4 +1,4 @@
-"""The weights that a run keeps: the best epochs, each a folder with its model card, and enough disk for them."""
+"""The weights that a run keeps: the best epochs and the last, each a folder with its card, and enough disk for them."""
 
 import shutil
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ LOGS_GB = 0.1
 
 
 def disk_need_gb(network: nn.Module, settings: TrainSettings) -> float:
-    """GB that a run may take: its states and the one being written, the best weights and one more, the logs."""
+    """GB that a run may take: its states and the one being written, the best weights, the last, the next, the logs."""
     size = sum(tensor.numel() for tensor in network.state_dict().values())
     learned = sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad)
     state = size * (2 if settings.optimiser.average else 1) + MOMENTS * learned
-    return BYTES * (state * (KEPT + 1) + size * (settings.scores.keep + 1)) / 1e9 + LOGS_GB
+    return BYTES * (state * (KEPT + 1) + size * (settings.scores.keep + 2)) / 1e9 + LOGS_GB
 
 
 def free_disk_gb(folder: Path) -> float:
@@ -48,18 +48,18 @@ def check_disk(folder: Path, network: nn.Module, settings: TrainSettings) -> Non
 
 
 def keep_weights(folder: Path, network: Trainable, card: Card, epoch: int, best: Sequence[int]) -> None:
-    """Write an epoch's weights if it is among the best, drop those that no longer are, let `best` name the first."""
+    """Write an epoch's weights, let `best` and `last` name theirs, drop what is neither last nor among the best."""
     names = [f"epoch-{number:03d}" for number in best]
     target = folder / "weights" / f"epoch-{epoch:03d}"
     shutil.rmtree(target, ignore_errors=True)  # left by a run that was interrupted right here
-    if target.name in names:
-        save_weights(target, merged(network), card)
-    pointer = folder / ".best"
-    pointer.unlink(missing_ok=True)
-    pointer.symlink_to(Path("weights") / names[0])
-    pointer.replace(folder / "best")
+    save_weights(target, merged(network), card)
+    for name, pointed in (("best", names[0]), ("last", target.name)):
+        pointer = folder / f".{name}"
+        pointer.unlink(missing_ok=True)
+        pointer.symlink_to(Path("weights") / pointed)
+        pointer.replace(folder / name)
     for old in target.parent.glob("epoch-*"):
-        if old.name not in names:
+        if old.name not in (*names, target.name):
             shutil.rmtree(old, ignore_errors=True)
 
 
