@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -15,9 +16,10 @@ from command import run_cli
 from conftest import SETTINGS
 
 from cranpm.channels import INDEX
+from cranpm.days import parse_days
 from cranpm.errors import CranpmError
 from cranpm.experiments.intervene import CAMS, INTERVENTIONS, WINDS, Intervened
-from cranpm.experiments.report import report, spread
+from cranpm.experiments.report import report, rows_table, spread
 from cranpm.experiments.run import (
     FACTUAL,
     Task,
@@ -30,11 +32,12 @@ from cranpm.experiments.run import (
     world_place,
 )
 from cranpm.experiments.spec import PLANS, Experiment, Row, differences, jobs, load_experiment
-from cranpm.fill import simulate_archive
-from cranpm.grid import Domain
+from cranpm.fill import _producer, simulate_archive
+from cranpm.grid import DOMAINS, Domain
 from cranpm.inputs import Inputs
 from cranpm.scale import typical_scales
-from cranpm.store import Archive, ArchiveInMemory
+from cranpm.simulate import SimulationSettings
+from cranpm.store import SIMULATION, Archive, ArchiveInMemory
 from cranpm.train.settings import load_settings
 
 TINY = """
@@ -140,6 +143,29 @@ def test_runs_on_simulated_days_are_known_by_their_world_not_their_snapshot(arch
     assert name(Archive(again)) == name(archive)
     simulate_archive(moved, Domain(box.name, box.north + 1, box.west, box.south + 1, box.east), archive.days, SETTINGS)
     assert name(Archive(moved)) != name(archive)
+
+
+RESULTS = Path(__file__).parent.parent / "docs" / "results" / "experiments"
+
+
+ALPS = SimpleNamespace(
+    source=SIMULATION,
+    domain=DOMAINS["alps"],
+    days=list(parse_days("2019-01-01..2026-12-31")),
+    missing=[],
+    attributes={"producer": _producer(SimulationSettings(), {"first_day": "2019-01-01"})},
+)
+"""The archive that `make experiments` simulates, as far as runs are named by it."""
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in RESULTS.glob("*/table.md")))
+def test_a_table_in_the_repository_is_what_its_runs_say(name):
+    """And a setting that is new leaves them their names: they are not trained again."""
+    experiment = load_experiment(name)
+    results = {row.name: [] for row in experiment.rows}
+    for job in jobs(experiment, ALPS):
+        results[job.row].append(load_result(job, RESULTS)[0])
+    assert rows_table(experiment, results).markdown() in (RESULTS / name / "table.md").read_text()
 
 
 def test_a_test_touches_its_days_and_their_neighbours(straight, month):
