@@ -107,6 +107,23 @@ def test_the_table_holds_what_the_runs_found(straight):
     assert runs[0]["archive_snapshot"] in text
 
 
+def test_a_row_may_be_held_against_another_than_the_reference(straight):
+    folder, found = straight
+    results = {job.row: [load_result(job, folder)[0]] for job in found}
+    results["same"] = results["no wind"]
+    experiment = Experiment(
+        title="",
+        question="",
+        rows=(Row(name="whole"), Row(name="no wind"), Row(name="same", against="no wind")),
+        reference="whole",
+        seeds=(0,),
+    )
+    cells = {row[0]: row for row in rows_table(experiment, results).rows}
+    assert cells["same"][2].startswith("+0.0 %")
+    assert cells["same"][2].endswith("against no wind")
+    assert "against" not in cells["no wind"][2]
+
+
 def test_runs_share_a_process_and_nothing_else(straight, month, tmp_path):
     """One after the other in a process that keeps the days in memory: the bits of a run that reads for itself."""
     folder, found = straight
@@ -217,6 +234,8 @@ def test_refusals(tmp_path):
         Experiment(title="", question="", rows=(Row(name="a"),), reference="a", budget="7min")
     with pytest.raises(ValueError, match="no intervention rain zero"):
         Experiment(title="", question="", rows=(Row(name="a"),), reference="a", interventions=("rain zero",))
+    with pytest.raises(ValueError, match="no row b"):
+        Experiment(title="", question="", rows=(Row(name="a", against="b"),), reference="a")
 
 
 def test_rows_of_several_experiments_share_a_run(month):

@@ -1,6 +1,7 @@
 """Tuning changes what it should and nothing else; a look before a run says what it costs and what would stop it."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from cranpm.errors import CranpmError
 from cranpm.store import Archive
 from cranpm.train import keep, train
 from cranpm.train.settings import SHIPPED, StartSettings, load_settings
-from cranpm.train.start import LowRank, merged, projections, tune
+from cranpm.train.start import LowRank, merged, projections, starting_weights, tune
 from cranpm.weights import card_for, load_weights, save_weights
 
 
@@ -38,6 +39,13 @@ def test_all_of_a_network_is_tuned(weights, month, tmp_path):
     assert after.scales == before.scales
     same = [name for name, value in after.state_dict().items() if value.equal(before.state_dict()[name])]
     assert not [name for name in same if name.endswith("weight")]
+
+
+def test_a_run_may_begin_with_the_weights_of_the_package():
+    shipped = load_weights("shipped")
+    network = shipped.network.settings.model_dump(mode="json")
+    found = starting_weights(load_settings(Path("small-europe.toml"), network=network, start={"weights": "shipped"}))
+    assert found.sha256 == shipped.sha256
 
 
 def test_only_the_decoder_is_tuned(weights, month, tmp_path):

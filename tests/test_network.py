@@ -25,6 +25,7 @@ ABLATIONS = {
     "departure": {"wind_form": "departure", "distance_bias": True},
     "transpose": {"upsampling": "transpose"},
     "no yesterday": {"yesterday": False},
+    "no elevation channel": {"elevation_channel": False},
 }
 
 
@@ -180,6 +181,15 @@ def test_coarse_relief_matters_only_through_the_elevation_bias():
     without = random_network(with_switches(elevation_bias=False))
     assert same_bits(run(without, case), run(without, flat))
     assert not [name for name, _ in without.named_parameters() if "alpha" in name]
+
+
+def test_fine_relief_matters_through_its_channel_and_through_the_bias():
+    case = batch()
+    other = replace(case, fine=case.fine.clone())
+    other.fine[:, 1] = case.fine[:, 1].flip(2) + 100
+    for channel, bias in ((True, True), (True, False), (False, True), (False, False)):
+        network = random_network(with_switches(elevation_channel=channel, elevation_bias=bias))
+        assert same_bits(run(network, case), run(network, other)) == (not channel and not bias)
 
 
 EUROPE = NetworkSettings.model_validate(

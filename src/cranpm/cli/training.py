@@ -44,7 +44,7 @@ def train(
 
 
 def finetune(
-    weights: Annotated[Path, typer.Argument(metavar="WEIGHTS", help="Folder of weights to begin with.")],
+    weights: Annotated[Path, typer.Argument(metavar="WEIGHTS", help="Folder of weights to begin with, or shipped.")],
     settings: SettingsFile,
     archive: LearnFrom,
     folder: RunFolder,

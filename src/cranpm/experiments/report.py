@@ -73,8 +73,11 @@ def rows_table(experiment: Experiment, results: Results) -> Table:
     header = ("", *(part for lead in leads for part in (f"T+{lead} RMSE", *titles)))
     rows = []
     for row in experiment.rows:
-        compared = reference if row.name != experiment.reference else None
-        rows.append((row.name, *(cell for lead in leads for cell in _cells(by_row[row.name], compared, lead))))
+        compared = by_row[row.against or experiment.reference] if row.name != experiment.reference else None
+        cells = [_cells(by_row[row.name], compared, lead) for lead in leads]
+        if row.against is not None:
+            cells = [(rmse, f"{change} against {row.against}", alone) for rmse, change, alone in cells]
+        rows.append((row.name, *(cell for of_lead in cells for cell in of_lead)))
     for name in METHODS[1:]:
         rows.append((name, *(cell for lead in leads for cell in (f"{reference[0].rmse(lead, name):.2f}", "", ""))))
     seeds = len(experiment.seeds)

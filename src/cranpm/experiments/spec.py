@@ -38,6 +38,8 @@ class Row(_Frozen):
 
     name: str
     set: tuple[str, ...] = ()
+    against: str | None = None
+    """The row that it is held against, where that is not the reference of all."""
 
 
 class Experiment(_Frozen):
@@ -66,6 +68,8 @@ class Experiment(_Frozen):
         names = [row.name for row in self.rows]
         if len(set(names)) != len(names) or self.reference not in names:
             raise ValueError(f"rows need names of their own, one of them the reference {self.reference}")
+        if lost := [row.against for row in self.rows if row.against not in (None, *names)]:
+            raise ValueError(f"no row {', '.join(map(str, lost))} to hold another against")
         if unknown := [name for name in self.interventions if name not in INTERVENTIONS]:
             raise ValueError(f"no intervention {', '.join(unknown)}; there are {', '.join(INTERVENTIONS)}")
         if self.budget not in BUDGETS:

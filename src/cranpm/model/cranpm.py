@@ -36,7 +36,7 @@ class CranPM(TwoSteps):
             biased = settings.wind_scan and settings.scan_form == "bias"
             step = coarse.patch * COARSE_STEP if biased else None
             self.coarse = Encoder(coarse, settings.days * settings.channels, settings, step)
-        self.fine = Encoder(fine, FINE_CHANNELS - 2 + settings.days, settings)
+        self.fine = Encoder(fine, FINE_CHANNELS - 3 + settings.elevation_channel + settings.days, settings)
         self.lead = nn.Embedding(len(settings.leads), fine.width)
         self.bridge = FUSIONS[settings.fusion](settings)
         self.apply(_initialise)
@@ -108,7 +108,10 @@ class CranPM(TwoSteps):
     def _normalise_fine(self, fine: Tensor) -> Tensor:
         """A missing PM2.5 becomes 0, the mean; a missing elevation stays missing and spoils the tile visibly."""
         pm25 = torch.nan_to_num((fine[:, [0, 4]] - self.scales.pm25_mean) / self.scales.pm25_spread, nan=0.0)
-        return torch.cat([pm25[:, :1], fine[:, 1:4] / self.fine_scale, pm25[:, 1 : self.settings.days]], dim=1)
+        place = fine[:, 1:4] / self.fine_scale
+        if not self.settings.elevation_channel:
+            place = place[:, 1:]
+        return torch.cat([pm25[:, :1], place, pm25[:, 1 : self.settings.days]], dim=1)
 
 
 def _initialise(module: nn.Module) -> None:

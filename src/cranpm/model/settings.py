@@ -72,6 +72,8 @@ class NetworkSettings(_Frozen):
     elevation_bias: bool = True
     elevation_form: Literal["rise", "barrier"] = "rise"
     """What is above a query: the key, or (not in the paper) the highest ground on the straight way to it."""
+    elevation_channel: bool = True
+    """Read a tile's elevation beside its PM2.5; without it relief enters by the bias alone."""
     wind_scan: bool = True
     scan_form: Literal["order", "bias"] = "order"
     """Tokens change places, or (not in the paper) keep them and look upwind by a bias in the first coarse block."""

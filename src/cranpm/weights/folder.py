@@ -42,8 +42,11 @@ def save_weights(folder: Path, network: AnyNetwork, card: Card) -> None:
 
 
 def load_weights(folder: Path | str) -> Weights:
-    """Weights from a folder of ours, every byte checked, or from one that the authors published. Strict."""
-    folder = Path(folder)
+    """Weights from a folder of ours, every byte checked, or from one that the authors published. Strict.
+
+    `shipped` names those that come with the package.
+    """
+    folder = SHIPPED if str(folder) == "shipped" else Path(folder)
     if folder.is_file():
         raise CranpmError(
             expected="a folder of weights",
@@ -59,15 +62,13 @@ def load_weights(folder: Path | str) -> Weights:
     raise CranpmError(
         expected=f"{SETTINGS} (or the authors' {authors.CONFIG}) in {folder}",
         found="neither" if folder.is_dir() else "no such folder",
-        remedy="Name a folder that `cranpm train` or `cranpm weights import` wrote.",
+        remedy="Name a folder that `cranpm train` or `cranpm weights import` wrote, or shipped.",
     )
 
 
 def find_weights(name: str) -> Weights | None:
-    """Weights from a folder, or those that come with the package for `shipped`; None for `persistence`."""
-    if name == "persistence":
-        return None
-    return load_weights(SHIPPED if name == "shipped" else name)
+    """Weights by the name of their folder; None for `persistence`."""
+    return None if name == "persistence" else load_weights(name)
 
 
 def _load_ours(folder: Path) -> Weights:
