@@ -9,7 +9,7 @@ from command import run_cli
 from model_cases import TINY, random_network
 
 from cranpm.errors import CranpmError
-from cranpm.experiments.attention import VIEWS, Look, look, strengths, tile_in, watched, windiest
+from cranpm.experiments.attention import VIEWS, Look, look, moved, strengths, tile_in, watched, windiest
 from cranpm.grid import DOMAINS, Grid
 from cranpm.inputs import Inputs
 from cranpm.model.bridge import CrossAttention
@@ -57,6 +57,25 @@ def test_a_look_sums_to_one_and_biases_turn_it(network, archive):
     assert not np.allclose(looks["without wind bias"].together, looks["without biases"].together)
 
 
+def test_a_bias_moves_what_its_strength_says(network, archive):
+    """Nothing where its strength is 0; at most all."""
+    inputs, window = Inputs(archive), (slice(0, SIZE), slice(0, SIZE))
+
+    def shares():
+        return moved(network, inputs, archive.days[1], window)
+
+    before = shares()
+    assert {cause for cause, _ in before} == {"positions", "elevation", "distance", "wind"}
+    assert all(0 < share < 1 for share in before.values())
+    weak = [name for name in strengths(network) if name.startswith("fine") or name.endswith("layers.1.beta")]
+    for name in weak:
+        torch.nn.init.zeros_(network.get_parameter(name))
+    after = shares()
+    layers = {("elevation", "fine.blocks.0.attention"), ("wind", "bridge.cross.layers.1")}
+    assert {place for place, share in after.items() if share == 0} == layers
+    assert all(after[place] == before[place] for place in before if place[1].startswith("coarse"))
+
+
 def test_upwind_is_where_the_wind_comes_from():
     tokens = Grid(50, 0, 1.0, 3, 3)
     west = np.zeros((1, 1, 3, 3))
@@ -101,4 +120,5 @@ def test_the_command(network, archive, tmp_path, monkeypatch, capsys):
     assert (tmp_path / "out" / "attention.png").read_bytes().startswith(b"\x89PNG")
     printed = capsys.readouterr().out
     assert "upwind" in printed
+    assert "| elevation | fine.blocks.0.attention | " in printed
     assert "beta" in (tmp_path / "out" / "attention.md").read_text()

@@ -82,7 +82,7 @@ def attention(
 ) -> None:
     """Show where a tile looks on the coarse grid under west and east wind, with and without the biases."""
     from cranpm.days import parse_days
-    from cranpm.experiments.attention import VIEWS, draw_looks, look, strength_table, tile_in, upwind_table, windiest
+    from cranpm.experiments import attention as opened
     from cranpm.inputs import Inputs
     from cranpm.regions import parse_region
     from cranpm.store import Archive
@@ -91,15 +91,19 @@ def attention(
 
     inputs, network = Inputs(Archive(archive)), paper_network(load_weights(weights)).eval()
     grid = inputs.archive.domain.fine
-    tile = tile_in(parse_region(region, grid), grid, network.settings.tile_shape[0])
+    tile = opened.tile_in(parse_region(region, grid), grid, network.settings.tile_shape[0])
     with err.status("looking"):
-        chosen = windiest(inputs, [day for day in inputs.archive.days[1:] if day in parse_days(days)], tile)
+        chosen = opened.windiest(inputs, [day for day in inputs.archive.days[1:] if day in parse_days(days)], tile)
         looks = {
-            (wind, view): look(network, inputs, day, tile, lead, view) for wind, day in chosen.items() for view in VIEWS
+            (wind, view): opened.look(network, inputs, day, tile, lead, view)
+            for wind, day in chosen.items()
+            for view in opened.VIEWS
         }
+        moved = [opened.moved(network, inputs, day, tile, lead) for day in chosen.values()]
     folder.mkdir(parents=True, exist_ok=True)
-    draw_looks(looks, inputs, folder / "attention.png")
-    text = "\n".join(one.markdown() for one in (upwind_table(looks), strength_table(network)))
+    opened.draw_looks(looks, inputs, folder / "attention.png")
+    tables = (opened.upwind_table(looks), opened.moved_table(moved), opened.strength_table(network))
+    text = "\n".join(one.markdown() for one in tables)
     (folder / "attention.md").write_text(text)
     out.print(text, markup=False, highlight=False)
     print(f"maps in {folder / 'attention.png'}")

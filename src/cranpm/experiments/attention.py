@@ -1,9 +1,10 @@
 """Where a tile looks: weights of the cross-attention on the coarse grid under two winds, with and without biases."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import torch
 from matplotlib import colors
 from matplotlib.figure import Figure
-from torch import Tensor
+from torch import Tensor, nn
 
 from cranpm.errors import CranpmError
 from cranpm.figures import check_picture, data_label, draw_coast, extent
@@ -19,8 +20,10 @@ from cranpm.figures.style import INK
 from cranpm.grid import Array, Grid
 from cranpm.inputs import Inputs
 from cranpm.model import CranPM
-from cranpm.model.attention import heads_first
+from cranpm.model.attention import heads_first, key_mask
 from cranpm.model.bridge import CrossAttention
+from cranpm.model.context import DayContext
+from cranpm.model.elevation import ElevationAttention
 from cranpm.model.meeting import Sight
 from cranpm.store import Window
 from cranpm.verify.table import Table
@@ -56,35 +59,58 @@ class Look:
         return float(self.together[along < 0].sum() / self.together[along != 0].sum())
 
 
+def _logits(query: Tensor, key: Tensor) -> Tensor:
+    return query @ key.transpose(2, 3) / query.shape[-1] ** 0.5
+
+
+def _of_bridge(layer: CrossAttention, tokens: Tensor, key: Tensor) -> Tensor:
+    """Logits of a cross-attention before any bias."""
+    return _logits(heads_first(layer.query(layer.norm_query(tokens)), layer.heads), key)
+
+
 @contextmanager
-def watched(network: CranPM, view: str) -> Iterator[list[Tensor]]:
-    """Collects the weights of every cross-attention that runs inside, computed as the view says."""
-    found: list[Tensor] = []
-
-    def note(layer: CrossAttention, arguments: tuple[Any, ...]) -> None:
-        tokens, key, _, sight = arguments
-        seen = {"as learned": sight, "without wind bias": sight.without_wind(), "without biases": Sight()}[view]
-        query = heads_first(layer.query(layer.norm_query(tokens)), layer.heads)
-        logits = query @ key.transpose(2, 3) / query.shape[-1] ** 0.5
-        bias = layer.bias(seen, query.dtype)
-        found.append(torch.softmax(logits if bias is None else logits + bias, dim=3))
-
-    layers = [module for module in network.modules() if isinstance(module, CrossAttention)]
-    handles = [layer.register_forward_pre_hook(note) for layer in layers]
+def _noted(network: CranPM, kind: type[nn.Module], note: Callable[..., None]) -> Iterator[None]:
+    """Calls `note` with name, layer and arguments of every layer of a kind that runs inside."""
+    handles = [
+        module.register_forward_pre_hook(partial(note, name))
+        for name, module in network.named_modules()
+        if isinstance(module, kind)
+    ]
     try:
-        yield found
+        yield
     finally:
         for handle in handles:
             handle.remove()
 
 
+@contextmanager
+def watched(network: CranPM, view: str) -> Iterator[list[Tensor]]:
+    """Collects the weights of every cross-attention that runs inside, computed as the view says."""
+    found: list[Tensor] = []
+
+    def note(name: str, layer: CrossAttention, arguments: tuple[Any, ...]) -> None:
+        tokens, key, _, sight = arguments
+        seen = {"as learned": sight, "without wind bias": sight.without_wind(), "without biases": Sight()}[view]
+        logits, bias = _of_bridge(layer, tokens, key), layer.bias(seen, key.dtype)
+        found.append(torch.softmax(logits if bias is None else logits + bias, dim=3))
+
+    with _noted(network, CrossAttention, note):
+        yield found
+
+
+def _forecast(network: CranPM, inputs: Inputs, day: date, window: Window, lead: int) -> DayContext:
+    """Run the network on a tile; what it saw of the day."""
+    context = network.encode_day(*inputs.day(day))
+    fine, position = inputs.tile(day, window)
+    network.forecast_tile(context, fine[None], position[None], torch.tensor([lead]))
+    return context
+
+
 @torch.no_grad()
 def look(network: CranPM, inputs: Inputs, day: date, window: Window, lead: int = 1, view: str = VIEWS[0]) -> Look:
     """What a tile looks at on one day."""
-    context = network.encode_day(*inputs.day(day))
-    fine, position = inputs.tile(day, window)
     with watched(network, view) as found:
-        network.forecast_tile(context, fine[None], position[None], torch.tensor([lead]))
+        context = _forecast(network, inputs, day, window, lead)
     if not found:
         raise CranpmError(
             expected="a network whose tiles look at the coarse grid by cross-attention",
@@ -95,6 +121,50 @@ def look(network: CranPM, inputs: Inputs, day: date, window: Window, lead: int =
     coarse, tile = inputs.archive.domain.coarse, inputs.archive.domain.fine.window(*window)
     tokens = Grid(coarse.north, coarse.west, coarse.step * network.settings.coarse.patch, *context.grid)
     return Look(day, wind_over(context.wind[0].numpy(), coarse, tile), weights.numpy(), tokens, tile)
+
+
+@torch.no_grad()
+def moved(network: CranPM, inputs: Inputs, day: date, window: Window, lead: int = 1) -> dict[tuple[str, str], float]:
+    """By bias and layer: share of the attention that would be elsewhere without that bias.
+
+    Half of the sum of |weights with it - weights without it|, mean over heads and queries. Of the coarse branch over
+    the whole domain, else over the tile.
+    """
+    found = {}
+
+    def compare(name: str, logits: Tensor, biases: Mapping[str, Tensor]) -> None:
+        whole = sum(biases.values(), start=logits)
+        for cause, bias in biases.items():
+            apart = torch.softmax(whole, dim=3) - torch.softmax(whole - bias, dim=3)
+            found[cause, name] = float(apart.abs().sum(dim=3).mean() / 2)
+
+    def branch(name: str, layer: ElevationAttention, arguments: tuple[Any, ...]) -> None:
+        tokens, elevation_m, valid, *others = arguments
+        query, key, _ = layer.attention.project(tokens.flatten(1, 2))
+        hidden = 0 if valid is None else key_mask(valid.flatten(1))
+        compare(name, _logits(query, key) + hidden, layer.biases(elevation_m, *others))
+
+    def bridge(name: str, layer: CrossAttention, arguments: tuple[Any, ...]) -> None:
+        tokens, key, _, sight = arguments
+        whole, still = (layer.bias(seen, key.dtype) for seen in (sight, sight.without_wind()))
+        biases = {} if still is None else {"distance": still}
+        if whole is not None and (sight.upwind is not None or sight.drift is not None):
+            biases["wind"] = whole if still is None else whole - still
+        compare(name, _of_bridge(layer, tokens, key), biases)
+
+    with _noted(network, ElevationAttention, branch), _noted(network, CrossAttention, bridge):
+        _forecast(network, inputs, day, window, lead)
+    return found
+
+
+def moved_table(by_day: Sequence[Mapping[tuple[str, str], float]]) -> Table:
+    """Bias x layer: share of the attention that it moves, mean over days."""
+    rows: list[tuple[str, ...]] = [
+        (cause, layer, f"{100 * np.mean([day[cause, layer] for day in by_day]):.1f} %")
+        for cause, layer in sorted(by_day[0])
+    ]
+    note = "Half of the sum of |weights with it - weights without it|, mean over heads, queries and the days above."
+    return Table("moved", "Share of the attention that each bias moves", ("bias", "layer", "share"), rows, (note,))
 
 
 def wind_over(wind: Array, coarse: Grid, tile: Grid) -> tuple[float, float]:

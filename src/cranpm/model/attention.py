@@ -43,8 +43,13 @@ class SelfAttention(nn.Module):
     def forward(
         self, tokens: Float[Tensor, "b n width"], bias: Float[Tensor, "*#bhnm"] | None = None
     ) -> Float[Tensor, "b n width"]:
-        query, key, value = (heads_first(part, self.heads) for part in self.qkv(tokens).chunk(3, dim=2))
+        query, key, value = self.project(tokens)
         return self.out(attend(query, key, value, bias))
+
+    def project(self, tokens: Float[Tensor, "b n width"]) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values, heads first."""
+        query, key, value = (heads_first(part, self.heads) for part in self.qkv(tokens).chunk(3, dim=2))
+        return query, key, value
 
 
 class Mlp(nn.Sequential):

@@ -78,11 +78,23 @@ class ElevationAttention(nn.Module):
         upwind: Float[Tensor, "b n n"] | None = None,
     ) -> Float[Tensor, "b rows cols width"]:
         rows, cols = tokens.shape[1:3]
-        bias = self.relative(rows, cols)[None]
-        if self.scale_m is not None:
-            bias = bias + elevation_bias(elevation_m.flatten(1), self.scale_m, self.strength, highest_m)[:, None]
-        if upwind is not None:
-            bias = bias + self.beta[:, None, None] * upwind[:, None]
+        relative, *others = self.biases(elevation_m, highest_m, upwind).values()
+        bias = sum(others, start=relative)
         if valid is not None:
             bias = bias + key_mask(valid.flatten(1))
         return self.attention(tokens.flatten(1, 2), bias).unflatten(1, (rows, cols))
+
+    def biases(
+        self,
+        elevation_m: Float[Tensor, "b rows cols"],
+        highest_m: Float[Tensor, "#b n n"] | None = None,
+        upwind: Float[Tensor, "b n n"] | None = None,
+    ) -> dict[str, Float[Tensor, "#b #heads n n"]]:
+        """What is added to the logits, by its cause; positions come first."""
+        rows, cols = elevation_m.shape[1:]
+        found = {"positions": self.relative(rows, cols)[None]}
+        if self.scale_m is not None:
+            found["elevation"] = elevation_bias(elevation_m.flatten(1), self.scale_m, self.strength, highest_m)[:, None]
+        if upwind is not None:
+            found["wind"] = self.beta[:, None, None] * upwind[:, None]
+        return found
