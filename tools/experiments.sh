@@ -3,5 +3,5 @@
 set -eu
 cranpm=$1 folder=$2 archive=$3
 "$cranpm" simulate --domain alps --days 2019-01-01..2026-12-31 "$archive"
-"$cranpm" experiment table3c priors table3a table3b learning-curves counterfactuals \
+"$cranpm" experiment table3c priors relief table3a table3b learning-curves counterfactuals \
     --archive "$archive" --out "$folder" --jobs 2

@@ -12,7 +12,7 @@ from cranpm.figures.sheet import letter, sheet
 from cranpm.figures.style import HIGHLIGHT, INK, SERIES
 from cranpm.figures.trials import Trials, experiments_folder
 
-TABLES = ("table3a", "table3b", "table3c", "priors", "learning-curves")
+TABLES = ("table3a", "table3b", "table3c", "priors", "relief", "learning-curves")
 
 
 def tables_in(folder: Path) -> list[str]:
