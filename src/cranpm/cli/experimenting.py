@@ -74,7 +74,7 @@ def experiment(
 
 def attention(
     archive: Annotated[str, typer.Option(help="Archive of the days to look at.")],
-    weights: Annotated[Path, typer.Option(help="Folder of CRAN-PM's weights.")],
+    weights: Annotated[Path, typer.Option(help="Folder of CRAN-PM's weights, or shipped.")],
     days: Annotated[str, typer.Option(help="Range to find the windiest days in: FIRST..LAST, a year or a month.")],
     folder: Annotated[Path, typer.Option("--out", help="Folder for attention.png and attention.md.")],
     region: Annotated[str, typer.Option(help="The tile lies in its middle: a name, or N,W,S,E.")] = "Po Valley",

@@ -1,4 +1,4 @@
-"""Where a tile looks: weights of the cross-attention on the coarse grid under two winds, with and without biases."""
+"""Where a tile looks on the coarse grid under two winds, with and without biases, and how much each bias moves."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
