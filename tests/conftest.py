@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sample_days import FIRST, SMALL
 
-from cranpm.days import DayRange
+from cranpm.core.days import DayRange
 from cranpm.fill import simulate_archive
 from cranpm.simulate import SimulationSettings, World
 from cranpm.store import Archive

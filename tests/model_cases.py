@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from cranpm.channels import INDEX
-from cranpm.grid import DOMAINS, Domain
+from cranpm.core.channels import INDEX
+from cranpm.core.grid import DOMAINS, Domain
 from cranpm.model import CranPM, NetworkSettings, build, preset
 from cranpm.scale import typical_scales
 

@@ -4,10 +4,10 @@ from datetime import date
 import numpy as np
 import pytest
 
-from cranpm.grid import Grid
+from cranpm.core.geography import load_region
+from cranpm.core.grid import Grid
 from cranpm.simulate.air import ALOFT_UGM3, LAYER_WIND, AirState, run_day
 from cranpm.simulate.emissions import POPULATION_POWER, EmissionMap, emission_map, town_emission
-from cranpm.simulate.geography import load_region
 from cranpm.simulate.transport import step
 from cranpm.simulate.weather import Surface
 

@@ -8,9 +8,9 @@ import torch
 from command import run_cli
 from model_cases import TINY, random_network
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import DOMAINS, Grid
 from cranpm.experiments.attention import VIEWS, Look, look, moved, strengths, tile_in, watched, windiest
-from cranpm.grid import DOMAINS, Grid
 from cranpm.inputs import Inputs
 from cranpm.model.bridge import CrossAttention
 from cranpm.weights import card_for, save_weights

@@ -15,7 +15,7 @@ from cranpm.bench import (
 from cranpm.bench.ingesting import bench_ingest
 from cranpm.bench.machine import forget_peak_memory, peak_memory
 from cranpm.bench.scaling import FULL, OURS, WINDOWS, bench_scaling, draw_scaling, scaling_table
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 from cranpm.model import preset
 from cranpm.model.cost import cost
 from cranpm.train.settings import SHIPPED, load_settings

@@ -1,4 +1,4 @@
-from cranpm.channels import COARSE, COARSE_INPUT, COARSE_NAMES, FINE_INPUT, INDEX
+from cranpm.core.channels import COARSE, COARSE_INPUT, COARSE_NAMES, FINE_INPUT, INDEX
 
 
 def test_the_papers_list_in_order():

@@ -2,8 +2,8 @@ from datetime import date
 
 import pytest
 
-from cranpm.days import PAPER_SPLITS, DayRange, Splits, check_leakage, gaps, parse_day, parse_days, reach, usable
-from cranpm.errors import CranpmError
+from cranpm.core.days import PAPER_SPLITS, DayRange, Splits, check_leakage, gaps, parse_day, parse_days, reach, usable
+from cranpm.core.errors import CranpmError
 
 
 def test_ranges_cross_leap_days_and_year_ends():

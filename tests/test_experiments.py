@@ -15,9 +15,10 @@ import torch
 from command import run_cli
 from conftest import SETTINGS
 
-from cranpm.channels import INDEX
-from cranpm.days import parse_days
-from cranpm.errors import CranpmError
+from cranpm.core.channels import INDEX
+from cranpm.core.days import parse_days
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import DOMAINS, Domain
 from cranpm.experiments.intervene import CAMS, INTERVENTIONS, WINDS, Intervened
 from cranpm.experiments.report import report, rows_table, spread
 from cranpm.experiments.run import (
@@ -33,7 +34,6 @@ from cranpm.experiments.run import (
 )
 from cranpm.experiments.spec import PLANS, Experiment, Row, differences, jobs, load_experiment
 from cranpm.fill import _producer, simulate_archive
-from cranpm.grid import DOMAINS, Domain
 from cranpm.inputs import Inputs
 from cranpm.scale import typical_scales
 from cranpm.simulate import SimulationSettings

@@ -10,10 +10,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from command import run_cli
 
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Domain
 from cranpm.download import download
-from cranpm.errors import CranpmError
 from cranpm.fetch import Services, fetch, find_key, plan
-from cranpm.grid import Domain
 from cranpm.sources.base import Request, Wanted
 
 KEY = "0f3a-secret-key-77"

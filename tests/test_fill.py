@@ -5,10 +5,10 @@ import pytest
 from conftest import SETTINGS
 from sample_days import FIRST, SMALL
 
-from cranpm.days import DayRange, needed
-from cranpm.errors import CranpmError
+from cranpm.core.days import DayRange, needed
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import DOMAINS, Domain
 from cranpm.fill import SimulationJob, sample, simulate_archive
-from cranpm.grid import DOMAINS, Domain
 from cranpm.store import Archive
 
 

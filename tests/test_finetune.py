@@ -11,8 +11,8 @@ from command import run_cli
 from model_cases import batch, random_network
 from test_train import settings
 
+from cranpm.core.errors import CranpmError
 from cranpm.doctor import machine_checks, run_checks, source_checks
-from cranpm.errors import CranpmError
 from cranpm.store import Archive
 from cranpm.train import keep, train
 from cranpm.train.settings import SHIPPED, StartSettings, load_settings

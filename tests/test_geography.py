@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
-from cranpm.errors import CranpmError
-from cranpm.grid import DOMAINS, Grid
-from cranpm.simulate.geography import country_factors, load_region, region_of
+from cranpm.core.errors import CranpmError
+from cranpm.core.geography import load_region, region_of
+from cranpm.core.grid import DOMAINS, Grid
+from cranpm.simulate.climate import climate_of, country_factors
 
 ALPS = DOMAINS["alps"].fine
 EUROPE = load_region("europe")

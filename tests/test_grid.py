@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranpm.errors import CranpmError
-from cranpm.grid import DOMAINS, Domain, Grid, coarsen, parse_domain, refine
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import DOMAINS, Domain, Grid, coarsen, parse_domain, refine
 
 ALPS = DOMAINS["alps"]
 

@@ -22,11 +22,11 @@ from dask.base import compute
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cranpm.channels import COARSE_NAMES, INDEX
-from cranpm.days import DayRange
-from cranpm.errors import CranpmError
+from cranpm.core.channels import COARSE_NAMES, INDEX
+from cranpm.core.days import DayRange
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Domain, Grid
 from cranpm.fields import Quality
-from cranpm.grid import Domain, Grid
 from cranpm.ingest import files_in, ingest, scan
 from cranpm.native import write_native
 from cranpm.predict import predict
@@ -185,7 +185,7 @@ def test_a_killed_ingest_leaves_whole_days_and_goes_on(native, archive, tmp_path
     domain = archive.domain
     script = (
         "import os, signal\n"
-        "from pathlib import Path\nfrom cranpm.grid import Domain\nfrom cranpm.ingest import ingest\n"
+        "from pathlib import Path\nfrom cranpm.core.grid import Domain\nfrom cranpm.ingest import ingest\n"
         f"domain = Domain(**{domain.to_json()!r})\n"
         "seen = []\n"
         "def on_day(day, total):\n    seen.append(day)\n    if len(seen) == 2: os.kill(os.getpid(), signal.SIGKILL)\n"

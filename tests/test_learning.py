@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from cranpm.days import parse_days
+from cranpm.core.days import parse_days
+from cranpm.core.grid import DOMAINS
 from cranpm.fill import simulate_archive
-from cranpm.grid import DOMAINS
 from cranpm.simulate import SimulationSettings
 from cranpm.store import Archive
 from cranpm.train import load_settings, train

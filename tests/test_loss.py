@@ -4,7 +4,7 @@ import pytest
 import torch
 from focal_frequency_loss import FocalFrequencyLoss
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 from cranpm.loss import LossSettings, Term, bilinear, focal_frequency, loss_terms, station_error, weighted
 
 NO_STATIONS = torch.full((2, 1, 3), torch.nan)

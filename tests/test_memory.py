@@ -5,7 +5,7 @@ import resource
 import numpy as np
 
 from cranpm.bench.machine import forget_peak_memory, peak_memory
-from cranpm.memory import give_back, keep_freed_memory
+from cranpm.core.allocator import give_back, keep_freed_memory
 
 
 def faults_of_large_arrays() -> int:

@@ -9,9 +9,9 @@ from model_cases import TINY, Batch, batch, random_network
 from pydantic import ValidationError
 from torch import Tensor
 
-from cranpm.channels import COARSE_NAMES
-from cranpm.errors import CranpmError
-from cranpm.grid import DOMAINS, Domain
+from cranpm.core.channels import COARSE_NAMES
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import DOMAINS, Domain
 from cranpm.model import CranPM, NetworkSettings, build, encoder, preset
 from cranpm.model.bridge import FUSIONS
 from cranpm.scale import Scales, typical_scales

@@ -12,7 +12,7 @@ import pytest
 from sample_days import FIRST, PRODUCER, SMALL, STATIONS, make_day
 
 from cranpm import repository
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 from cranpm.fields import Statics
 from cranpm.layout import create_archive
 from cranpm.store import Archive, ArchiveWriter, describe

@@ -3,8 +3,8 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 
-from cranpm.grid import DOMAINS, Grid
-from cranpm.simulate.geography import load_region
+from cranpm.core.geography import load_region
+from cranpm.core.grid import DOMAINS, Grid
 from cranpm.simulate.observe import place_stations, retrieve
 
 DAY = date(2021, 1, 5)

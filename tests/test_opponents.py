@@ -11,9 +11,9 @@ from scipy.ndimage import gaussian_filter
 
 from cranpm.baselines import FITTED, SIMPLE, fit_damped, simple
 from cranpm.baselines.learned import Opponent, OpponentName, OpponentSettings, opponent, unblurred
-from cranpm.channels import INDEX
-from cranpm.errors import CranpmError
-from cranpm.grid import Grid, coarsen, refine
+from cranpm.core.channels import INDEX
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Grid, coarsen, refine
 from cranpm.inputs import Inputs
 from cranpm.networks import build
 from cranpm.predict import predict

@@ -14,7 +14,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
 from cranpm.bench import bench_figures
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Grid
 from cranpm.figures.catalogue import FIGURES, draw_figure
 from cranpm.figures.causes import lost_points
 from cranpm.figures.given import Given
@@ -27,7 +28,6 @@ from cranpm.figures.style import HIGHLIGHT, drawing, method_lines
 from cranpm.figures.transfer import CELLS, density, read_means
 from cranpm.figures.trials import Trials
 from cranpm.figures.verified import Verified
-from cranpm.grid import Grid
 from cranpm.verify.means import Means, write_means
 
 METHODS = {"persistence": "persistence", "cran-pm": "cran-pm", "simvp": "simvp", "cams": "cams", "climax": "climax"}

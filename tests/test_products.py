@@ -15,7 +15,7 @@ import rasterio
 import xarray
 
 from cranpm import products
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 from cranpm.predict import Forecast, predict
 from cranpm.products import point, publish, to_dataset
 from cranpm.raster import packed, unpacked

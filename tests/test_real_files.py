@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from cranpm.errors import CranpmError
-from cranpm.grid import Domain, Grid
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Domain, Grid
 from cranpm.sources import SOURCES, apart, eea, grib, names, netcdf
 from cranpm.sources.base import Seen
 from cranpm.sources.cams import GAS_CONSTANT, VAPOUR, concentration, density

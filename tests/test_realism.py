@@ -5,10 +5,10 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 
-from cranpm.days import parse_days
-from cranpm.errors import CranpmError
+from cranpm.core.days import parse_days
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import DOMAINS, Grid
 from cranpm.fill import SimulationJob, sample
-from cranpm.grid import DOMAINS, Grid
 from cranpm.realism import PREDICTORS, Check, Sample, judge
 
 GRID = Grid(50, 4, 0.25, 10, 14)

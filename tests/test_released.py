@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from cranpm.errors import CranpmError
-from cranpm.grid import Domain
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Domain
 from cranpm.model import Released, ReleasedSettings, build, preset
 from cranpm.model.cost import size
 from cranpm.model.places import token_centres

@@ -9,7 +9,7 @@ import pytest
 from command import run_cli
 
 from cranpm.baselines import simple
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 from cranpm.predict import predict
 from cranpm.products import publish
 from cranpm.published.places import box

@@ -8,8 +8,8 @@ import pytest
 import torch
 from model_cases import TINY, random_network
 
-from cranpm.days import usable
-from cranpm.errors import CranpmError
+from cranpm.core.days import usable
+from cranpm.core.errors import CranpmError
 from cranpm.fields import held_out
 from cranpm.inputs import Inputs
 from cranpm.samples import Batches, Places, SampleSettings, land_corners
@@ -25,7 +25,7 @@ def batches(month):
 
 
 def month_range(archive):
-    from cranpm.days import DayRange
+    from cranpm.core.days import DayRange
 
     return DayRange(archive.days[0], archive.days[-1])
 

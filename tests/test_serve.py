@@ -22,10 +22,10 @@ from PIL import Image
 from rio_tiler.io import Reader
 
 from cranpm import products
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Grid
 from cranpm.fields import DayFields
 from cranpm.figures.style import EXCEEDANCE, INDEX, PM25
-from cranpm.grid import Grid
 from cranpm.predict import predict
 from cranpm.products import publish
 from cranpm.published import rasters

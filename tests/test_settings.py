@@ -1,8 +1,8 @@
 import pytest
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
+from cranpm.core.settings import load
 from cranpm.fill import SimulationJob
-from cranpm.settings import load
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from sample_days import FIRST, PRODUCER, SMALL, STATIONS, make_day
 
 from cranpm import repository
-from cranpm.channels import COARSE_NAMES
-from cranpm.errors import CranpmError
+from cranpm.core.channels import COARSE_NAMES
+from cranpm.core.errors import CranpmError
 from cranpm.fields import Quality, Statics
 from cranpm.layout import create_archive, pack_pm25, unpack_pm25
 from cranpm.store import Archive, ArchiveInMemory, ArchiveWriter, describe
@@ -213,7 +213,7 @@ import resource, signal, sys
 sys.path.insert(0, sys.argv[1])
 from datetime import timedelta
 from sample_days import FIRST, make_day
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 from cranpm.store import ArchiveWriter
 with ArchiveWriter(sys.argv[2]) as writer:
     writer.put(make_day(FIRST))

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cranpm.errors import CranpmError
-from cranpm.grid import DOMAINS
-from cranpm.simulate.geography import region_of
+from cranpm.core.errors import CranpmError
+from cranpm.core.geography import region_of
+from cranpm.core.grid import DOMAINS
 from cranpm.tiles import Mosaic, Plan, adaptive_plan, even_plan, facts, land_plan, seam_excess
 
 side = st.integers(40, 260)

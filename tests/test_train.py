@@ -17,12 +17,12 @@ from model_cases import batch, random_network
 
 from cranpm import cli
 from cranpm.baselines.damped import DampedPersistence, fit_damped
-from cranpm.channels import COARSE
-from cranpm.days import DayRange, usable
-from cranpm.errors import CranpmError
+from cranpm.core.channels import COARSE
+from cranpm.core.days import DayRange, usable
+from cranpm.core.errors import CranpmError
+from cranpm.core.settings import load
 from cranpm.loss import LossSettings, loss_terms, weighted
 from cranpm.scale import fit_scales
-from cranpm.settings import load
 from cranpm.train import TrainSettings, train
 from cranpm.train.material import gather
 from cranpm.train.optimise import WeightMean, make_optimiser, rate

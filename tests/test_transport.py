@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cranpm.grid import Grid
+from cranpm.core.grid import Grid
 from cranpm.simulate.transport import move, step
 
 ROWS, COLS = 80, 120

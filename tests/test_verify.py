@@ -11,13 +11,13 @@ import pytest
 from command import run_cli
 
 from cranpm.baselines import fit_damped, simple
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import coarsen
+from cranpm.core.regions import regions
 from cranpm.fields import held_out
-from cranpm.grid import coarsen
 from cranpm.predict import predict
 from cranpm.products import publish
 from cranpm.raster import packed, unpacked
-from cranpm.regions import regions
 from cranpm.verify import Plan, Product, Simple, all_tables, judge, mean_maps, means_table, verify, write_means
 from cranpm.verify.day import SCALES, STRIP, Setting, measure
 from cranpm.verify.run import load_records

@@ -5,10 +5,11 @@ from datetime import date
 import numpy as np
 import pytest
 
-from cranpm.channels import COARSE, COARSE_NAMES
-from cranpm.grid import DOMAINS, Grid
+from cranpm.core.channels import COARSE, COARSE_NAMES
+from cranpm.core.geography import load_region
+from cranpm.core.grid import DOMAINS, Grid
 from cranpm.simulate.air import WEATHER_HOURS
-from cranpm.simulate.geography import load_region
+from cranpm.simulate.climate import climate_of
 from cranpm.simulate.waves import M_PER_DEGREE, WaveGrid, Waves, WaveSettings, hours_since_epoch
 from cranpm.simulate.weather import GAS_CONSTANT, OMEGA, Ground, Weather, WeatherGrid
 
@@ -19,7 +20,7 @@ LEVELS = (500, 700, 850, 925, 1000)
 
 def make(grid=GRID, **options):
     elevation, _ = REGION.elevation(grid)
-    weather = Weather(0, REGION.climate, **options)
+    weather = Weather(0, climate_of(REGION.name), **options)
     return WeatherGrid(weather, grid, Ground.of(elevation, REGION.land(grid), grid))
 
 
@@ -141,7 +142,7 @@ def test_weather_is_a_function_of_seed_time_and_place(weather):
     # Blocking looks at the relief around, so the rim of a small grid may differ.
     inner = (slice(6, -6), slice(6, -6))
     assert np.allclose(part.t2m[inner], weather.surface(hours).t2m[rows, cols][inner], atol=0.5)
-    other = WeatherGrid(Weather(1, REGION.climate), GRID, weather.ground)
+    other = WeatherGrid(Weather(1, climate_of(REGION.name)), GRID, weather.ground)
     assert abs(np.corrcoef(other.surface(hours).v10.ravel(), weather.surface(hours).v10.ravel())[0, 1]) < 0.5
 
 

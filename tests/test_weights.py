@@ -16,9 +16,9 @@ from safetensors.torch import load_file, save_file
 from test_released import SMALL, released, their_tensors
 
 from cranpm.bench.machine import peak_memory
-from cranpm.channels import COARSE_NAMES
-from cranpm.errors import CranpmError
-from cranpm.grid import DOMAINS, Grid
+from cranpm.core.channels import COARSE_NAMES
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import DOMAINS, Grid
 from cranpm.model import CranPM, build, preset
 from cranpm.scale import Scales
 from cranpm.weights import Card, Weights, card_for, import_weights, load_weights, save_weights

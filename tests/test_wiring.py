@@ -9,7 +9,7 @@ from model_cases import TINY, Batch, batch, random_network
 from test_network import run, with_switches
 from torch import Tensor, nn
 
-from cranpm.grid import Domain
+from cranpm.core.grid import Domain
 from cranpm.model import CranPM, build, preset
 from cranpm.model.bridge import LEAST
 from cranpm.model.elevation import elevation_bias

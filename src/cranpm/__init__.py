@@ -20,7 +20,7 @@ def forecast(
     """
     from datetime import date
 
-    from cranpm.days import parse_day
+    from cranpm.core.days import parse_day
     from cranpm.predict import predict
     from cranpm.products import to_dataset
     from cranpm.store import Archive

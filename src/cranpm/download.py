@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import requests
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 from cranpm.sources.files import UNFINISHED
 
 TRIES = 6

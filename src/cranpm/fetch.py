@@ -15,9 +15,9 @@ from urllib.parse import urlparse
 from ecmwf.datastores import Client
 from ecmwf.datastores.processing import ProcessingFailedError, Remote
 
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Domain
 from cranpm.download import ADVICE, PART, download, part_of, status_of, text
-from cranpm.errors import CranpmError
-from cranpm.grid import Domain
 from cranpm.sources import SOURCES
 from cranpm.sources.base import Request, Source, Wanted
 from cranpm.sources.cloud import CLOUDS, Cloud

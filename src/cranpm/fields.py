@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from cranpm.channels import COARSE
-from cranpm.errors import CranpmError
-from cranpm.grid import Array, Domain
+from cranpm.core.channels import COARSE
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array, Domain
 
 PM25_CEILING_UGM3 = 2000.0
 """No daily mean is higher; a fill value decoded as a number is (6553.5)."""

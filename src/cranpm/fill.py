@@ -7,9 +7,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from cranpm import repository
-from cranpm.days import DayRange, parse_days
-from cranpm.errors import CranpmError
-from cranpm.grid import Domain, parse_domain
+from cranpm.core.days import DayRange, parse_days
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Domain, parse_domain
 from cranpm.layout import axis_index, create_archive
 from cranpm.realism import Sample, sample_archive, sample_world
 from cranpm.simulate import SIMULATOR_VERSION, SavedAir, SimulationSettings, World

@@ -13,13 +13,13 @@ from dask.base import compute
 from dask.delayed import delayed
 
 from cranpm import repository
-from cranpm.channels import COARSE_NAMES
-from cranpm.days import DayRange
-from cranpm.errors import CranpmError
+from cranpm.core.channels import COARSE_NAMES
+from cranpm.core.days import DayRange
+from cranpm.core.errors import CranpmError
+from cranpm.core.geography import region_of
+from cranpm.core.grid import Array, Domain
 from cranpm.fields import DayFields, Quality, Statics, Stations
-from cranpm.grid import Array, Domain
 from cranpm.layout import create_archive
-from cranpm.simulate.geography import region_of
 from cranpm.sources import apart
 from cranpm.sources.base import Reading, Seen
 from cranpm.sources.files import UNFINISHED, Piece, sha256

@@ -17,10 +17,10 @@ import numpy as np
 from zarr.codecs import ZstdCodec
 
 from cranpm import __version__, repository
-from cranpm.channels import COARSE_NAMES
-from cranpm.errors import CranpmError
+from cranpm.core.channels import COARSE_NAMES
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array, Domain, Grid, coarsen
 from cranpm.fields import Quality, Statics, Stations
-from cranpm.grid import Array, Domain, Grid, coarsen
 from cranpm.repository import Group
 
 SCHEMA = 1

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat
 from torch import Tensor
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 
 
 class LossSettings(BaseModel):

@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 import rasterio
 from rasterio.transform import from_origin
 
-from cranpm.channels import INDEX, LEVELS_HPA
-from cranpm.errors import CranpmError
-from cranpm.grid import Array
+from cranpm.core.channels import INDEX, LEVELS_HPA
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array
 from cranpm.layout import FILL, PM25_STEP
 from cranpm.sources.cams import GAS_CONSTANT, VAPOUR
 from cranpm.sources.eea import CLOCK_HOURS, PM25

@@ -12,16 +12,16 @@ from torch import Tensor
 
 from cranpm import __version__
 from cranpm.baselines import Persistence
-from cranpm.channels import COARSE_NAMES
-from cranpm.days import LEADS
-from cranpm.errors import CranpmError
+from cranpm.core.allocator import keep_freed_memory
+from cranpm.core.channels import COARSE_NAMES
+from cranpm.core.days import LEADS
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import EVERYWHERE, TILE, Array, Grid, Window
 from cranpm.fields import PM25_CEILING_UGM3, Quality
-from cranpm.grid import TILE, Array, Grid
 from cranpm.inputs import WIND, Inputs
-from cranpm.memory import keep_freed_memory
 from cranpm.networks import AnyNetwork
 from cranpm.precision import DTYPES, Precision, best_precision
-from cranpm.store import EVERYWHERE, SIMULATION, Archive, Window
+from cranpm.store import SIMULATION, Archive
 from cranpm.tiles import OVERLAP, Mosaic, Plan, adaptive_plan
 from cranpm.weights import Weights
 

@@ -18,9 +18,9 @@ import rasterio
 import xarray
 
 from cranpm import __version__
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import FINE_STEP
 from cranpm.figures import draw, pm25_layer
-from cranpm.grid import FINE_STEP
 from cranpm.predict import Forecast
 from cranpm.raster import MISSING, STEP_UGM3, packed, unpacked, write_cog
 from cranpm.store import SIMULATION, Archive

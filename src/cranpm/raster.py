@@ -7,8 +7,8 @@ import numpy as np
 import rasterio
 from rasterio.shutil import copy as copy_raster
 
-from cranpm.errors import CranpmError
-from cranpm.grid import Array, Grid
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array, Grid
 
 STEP_UGM3 = 0.1
 MISSING = -32768

@@ -12,10 +12,10 @@ from datetime import date
 import numpy as np
 from scipy import ndimage
 
-from cranpm.channels import INDEX
-from cranpm.days import LEADS, DayRange, gaps
-from cranpm.errors import CranpmError
-from cranpm.grid import Array, Grid
+from cranpm.core.channels import INDEX
+from cranpm.core.days import LEADS, DayRange, gaps
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array, Grid
 from cranpm.simulate import World
 from cranpm.store import Archive
 

@@ -12,7 +12,7 @@ import icechunk
 import zarr
 
 from cranpm import seals
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 
 BRANCH = "main"
 DAYS_PER_MANIFEST = 64

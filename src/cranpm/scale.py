@@ -6,9 +6,9 @@ from typing import Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, FiniteFloat, model_validator
 
-from cranpm.channels import COARSE
-from cranpm.errors import CranpmError
-from cranpm.grid import Array
+from cranpm.core.channels import COARSE
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array
 
 
 class Scales(BaseModel):

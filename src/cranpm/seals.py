@@ -11,7 +11,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 
 FOLDER = "seals"
 

@@ -14,16 +14,14 @@ import icechunk
 import numpy as np
 
 from cranpm import repository
-from cranpm.channels import COARSE_NAMES
-from cranpm.days import gaps
-from cranpm.errors import CranpmError
+from cranpm.core.channels import COARSE_NAMES
+from cranpm.core.days import gaps
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array, Domain
 from cranpm.fields import DayFields, Quality, Statics, Stations
-from cranpm.grid import Array, Domain
 from cranpm.layout import EPOCH, SCHEMA, STATION_FIELDS, add_array, axis_index, pack_pm25, unpack_pm25
 from cranpm.repository import Group
 
-Window = tuple[slice, slice]
-EVERYWHERE: Window = (slice(None), slice(None))
 SIMULATION = "simulation"
 """The source of archives that no provider filled."""
 

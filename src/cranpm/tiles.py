@@ -10,9 +10,8 @@ from typing import Literal
 
 import numpy as np
 
-from cranpm.errors import CranpmError
-from cranpm.grid import Array
-from cranpm.store import Window
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array, Window
 
 OVERLAP = 64
 STRIP_STEP = 16

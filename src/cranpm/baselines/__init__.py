@@ -8,7 +8,7 @@ from cranpm.baselines.cams import Cams
 from cranpm.baselines.climatology import Climatology
 from cranpm.baselines.damped import Damped, DampedPersistence, fit_damped
 from cranpm.baselines.persistence import Persistence
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 from cranpm.store import Archive
 
 SIMPLE = ("persistence", "damped", "climatology", "cams")

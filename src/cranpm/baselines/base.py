@@ -3,8 +3,8 @@
 from abc import ABC, abstractmethod
 from datetime import date
 
-from cranpm.grid import Array
-from cranpm.store import EVERYWHERE, Archive, Window
+from cranpm.core.grid import EVERYWHERE, Array, Window
+from cranpm.store import Archive
 
 
 class Baseline(ABC):

@@ -8,9 +8,8 @@ from datetime import date
 import numpy as np
 
 from cranpm.baselines.base import Baseline
-from cranpm.channels import INDEX
-from cranpm.grid import Array, refine
-from cranpm.store import EVERYWHERE, Window
+from cranpm.core.channels import INDEX
+from cranpm.core.grid import EVERYWHERE, Array, Window, refine
 
 
 class Cams(Baseline):

@@ -5,8 +5,7 @@ from datetime import date, timedelta
 import numpy as np
 
 from cranpm.baselines.damped import FittedBaseline
-from cranpm.grid import Array
-from cranpm.store import EVERYWHERE, Window
+from cranpm.core.grid import EVERYWHERE, Array, Window
 
 
 class Climatology(FittedBaseline):

@@ -20,9 +20,9 @@ from cranpm.baselines.convlstm import ConvLSTM
 from cranpm.baselines.earthformer import Earthformer
 from cranpm.baselines.simvp import SimVP
 from cranpm.baselines.topoflow import TopoFlow
-from cranpm.days import LEADS
-from cranpm.errors import CranpmError
-from cranpm.grid import COARSE_STEP, FINE_STEP
+from cranpm.core.days import LEADS
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import COARSE_STEP, FINE_STEP
 from cranpm.model.context import TwoSteps, check_channels, check_finite, check_tiles, lead_index
 from cranpm.model.cranpm import FINE_SCALE
 from cranpm.model.places import token_centres

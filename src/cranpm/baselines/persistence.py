@@ -3,8 +3,7 @@
 from datetime import date
 
 from cranpm.baselines.base import Baseline
-from cranpm.grid import Array
-from cranpm.store import EVERYWHERE, Window
+from cranpm.core.grid import EVERYWHERE, Array, Window
 
 
 class Persistence(Baseline):

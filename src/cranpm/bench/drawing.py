@@ -11,7 +11,7 @@ import numpy as np
 
 from cranpm.bench.archive import passing_archive
 from cranpm.bench.machine import forget_peak_memory, peak_memory, timed
-from cranpm.days import DayRange
+from cranpm.core.days import DayRange
 from cranpm.figures.catalogue import draw_figure
 from cranpm.figures.given import Given
 from cranpm.figures.maps import draw, pm25_layer

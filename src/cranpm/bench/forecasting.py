@@ -8,7 +8,7 @@ import torch
 from cranpm.bench.archive import passing_archive
 from cranpm.bench.machine import forget_peak_memory, peak_memory, timed
 from cranpm.bench.network import gemm_peak
-from cranpm.days import LEADS, DayRange
+from cranpm.core.days import LEADS, DayRange
 from cranpm.inputs import Inputs
 from cranpm.model import AnySettings, build
 from cranpm.model.cost import cost

@@ -10,7 +10,7 @@ import netCDF4
 
 from cranpm.bench.archive import passing_archive
 from cranpm.bench.machine import timed
-from cranpm.days import DayRange
+from cranpm.core.days import DayRange
 from cranpm.ingest import ingest
 from cranpm.native import write_native
 from cranpm.sources import DAILY

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cranpm.memory import give_back
+from cranpm.core.allocator import give_back
 
 STATUS = Path("/proc/self/status")
 

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from cranpm.bench.machine import timed
+from cranpm.core.grid import DOMAINS
 from cranpm.figures import check_picture
 from cranpm.figures.style import INK
-from cranpm.grid import DOMAINS
 from cranpm.model import Network, NetworkSettings, build
 from cranpm.model.attention import Block, SelfAttention, heads_first
 from cranpm.model.cost import LiveMemory, example, size

@@ -22,8 +22,8 @@ import numpy as np
 
 from cranpm.bench.archive import passing_archive
 from cranpm.bench.machine import timed
-from cranpm.days import DayRange
-from cranpm.grid import Grid
+from cranpm.core.days import DayRange
+from cranpm.core.grid import Grid
 from cranpm.predict import predict
 from cranpm.products import publish
 from cranpm.published.runs import current_run

@@ -7,7 +7,7 @@ from typing import Any
 
 from cranpm.bench.archive import passing_archive
 from cranpm.bench.machine import forget_peak_memory, peak_memory, timed
-from cranpm.days import DayRange
+from cranpm.core.days import DayRange
 from cranpm.model import AnySettings, build
 from cranpm.model.cost import example
 from cranpm.train.loop import Run

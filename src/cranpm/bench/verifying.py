@@ -10,7 +10,7 @@ import xarray
 
 from cranpm.bench.archive import passing_archive
 from cranpm.bench.machine import forget_peak_memory, peak_memory, timed
-from cranpm.days import LEADS, DayRange
+from cranpm.core.days import LEADS, DayRange
 from cranpm.predict import predict
 from cranpm.products import publish
 from cranpm.store import Archive

@@ -20,7 +20,7 @@ from cranpm.cli import (
     verifying,
 )
 from cranpm.cli.console import err, printable
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 
 app = typer.Typer(
     name="cranpm",

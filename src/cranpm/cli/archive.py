@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cranpm.cli.console import ArchivePath, AsJson, Overrides, Quiet, out, progress_bar
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 
 
 def simulate(
@@ -42,8 +42,8 @@ def simulate(
     where none is named, from a run that is not stored.
     """
     from cranpm import fill, realism
-    from cranpm.days import needed
-    from cranpm.settings import load
+    from cranpm.core.days import needed
+    from cranpm.core.settings import load
 
     extra = [*(override or ()), *([f"simulation.world={world}"] if world else [])]
     job = load(fill.SimulationJob, settings, extra, domain=domain, days=days)
@@ -123,7 +123,7 @@ def draw_map(
     stations: Annotated[bool, typer.Option(help="Draw the stations' readings as circles on pm25.")] = True,
 ) -> None:
     """Draw one field of an archive as a PNG map with coast, scale bar and units."""
-    from cranpm.days import parse_day
+    from cranpm.core.days import parse_day
     from cranpm.figures import draw_archive
     from cranpm.store import Archive
 

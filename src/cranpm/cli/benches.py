@@ -131,7 +131,7 @@ def scaling(
 ) -> None:
     """Memory, operations and time over the size of the domain: full attention, windows only, and ours."""
     from cranpm import bench
-    from cranpm.errors import CranpmError
+    from cranpm.core.errors import CranpmError
     from cranpm.model import NetworkSettings
 
     settings = chosen(preset, override)

@@ -46,8 +46,8 @@ def figure(
 
     With `--all`, every figure for which the inputs are given; the others are named with what they need.
     """
-    from cranpm.days import parse_day
-    from cranpm.errors import CranpmError
+    from cranpm.core.days import parse_day
+    from cranpm.core.errors import CranpmError
     from cranpm.figures.catalogue import FIGURES, draw_all, draw_figure
     from cranpm.figures.given import Given
     from cranpm.store import Archive
@@ -94,7 +94,7 @@ def animate(
     quiet: Quiet = False,
 ) -> None:
     """Show an episode as a moving map, the truth alone or with the forecasts for the same days beside it."""
-    from cranpm.days import parse_days
+    from cranpm.core.days import parse_days
     from cranpm.figures.animation import animate as write_frames
     from cranpm.figures.given import Given
     from cranpm.store import Archive
@@ -110,7 +110,7 @@ def animate(
 
 def _products(forecasts: list[str] | None, archive: "Archive | None") -> "tuple[Product, ...]":
     """Folders of forecasts, NAME=FOLDER or FOLDER, on the archive's grid."""
-    from cranpm.errors import CranpmError
+    from cranpm.core.errors import CranpmError
     from cranpm.verify.methods import Product
 
     if forecasts and archive is None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cranpm.cli.console import Overrides, Quiet, err, out, progress_bar
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 
 
 def experiment(
@@ -81,10 +81,10 @@ def attention(
     lead: Annotated[int, typer.Option(help="Days ahead.")] = 1,
 ) -> None:
     """Show where a tile looks on the coarse grid under west and east wind, with and without the biases."""
-    from cranpm.days import parse_days
+    from cranpm.core.days import parse_days
+    from cranpm.core.regions import parse_region
     from cranpm.experiments import attention as opened
     from cranpm.inputs import Inputs
-    from cranpm.regions import parse_region
     from cranpm.store import Archive
     from cranpm.train.start import paper_network
     from cranpm.weights import load_weights

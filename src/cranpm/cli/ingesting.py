@@ -64,8 +64,8 @@ def ingest(
     Days that were made of the same files are left as they are; a day appears whole or not at all, and a good day is
     never replaced by a degraded one. Exit code 1 where a file, a day or measurements of stations were refused.
     """
-    from cranpm.days import parse_days
-    from cranpm.grid import parse_domain
+    from cranpm.core.days import parse_days
+    from cranpm.core.grid import parse_domain
     from cranpm.ingest import ingest as fill
 
     with progress_bar("ingest", 1, quiet) as bar:
@@ -118,11 +118,11 @@ def fetch(
     quiet: Quiet = False,
 ) -> None:
     """Fetch a provider's files; what is there stays, what broke off goes on."""
-    from cranpm.days import parse_days
-    from cranpm.errors import CranpmError
+    from cranpm.core.days import parse_days
+    from cranpm.core.errors import CranpmError
+    from cranpm.core.grid import parse_domain
     from cranpm.fetch import fetch as get
     from cranpm.fetch import plan
-    from cranpm.grid import parse_domain
     from cranpm.sources.base import Request, Wanted
 
     if days is None and source != "elevation":

@@ -23,8 +23,8 @@ Preset = Annotated[str, typer.Option(help="paper, small, tiny or released.")]
 
 def chosen(preset: str, override: list[str] | None) -> "AnySettings":
     """Settings of a preset with single settings changed."""
+    from cranpm.core.settings import load
     from cranpm.model import preset as find
-    from cranpm.settings import load
 
     settings = find(preset)
     return load(type(settings), None, override or (), **settings.model_dump())

@@ -82,8 +82,8 @@ def doctor(
 
     Takes a few steps of the run in a passing folder. Exit code 1 where memory or disk will not do.
     """
+    from cranpm.core.errors import CranpmError
     from cranpm.doctor import machine_checks, run_checks, source_checks
-    from cranpm.errors import CranpmError
     from cranpm.store import Archive
     from cranpm.train import load_settings
 

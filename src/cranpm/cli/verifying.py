@@ -50,8 +50,8 @@ def verify(
 
     Writes scores.json, tables.md and a CSV of every table. Days that one method lacks are left out for all.
     """
-    from cranpm.days import parse_days, parse_leads
-    from cranpm.errors import CranpmError
+    from cranpm.core.days import parse_days, parse_leads
+    from cranpm.core.errors import CranpmError
     from cranpm.store import Archive
     from cranpm.verify import Plan, Product, all_tables, judge, mean_maps, means_table, write, write_means
 
@@ -91,8 +91,8 @@ def _simple(
 ) -> "list[Method]":
     """The simple opponents; what is fitted may not touch the days that are judged."""
     from cranpm.baselines import FITTED, fit_damped, simple
-    from cranpm.days import check_leakage, parse_days, usable
-    from cranpm.errors import CranpmError
+    from cranpm.core.days import check_leakage, parse_days, usable
+    from cranpm.core.errors import CranpmError
     from cranpm.fields import Quality
     from cranpm.verify import Simple
 

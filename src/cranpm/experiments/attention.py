@@ -14,10 +14,10 @@ from matplotlib import colors
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array, Grid, Window
 from cranpm.figures import check_picture, data_label, draw_coast, extent
 from cranpm.figures.style import INK
-from cranpm.grid import Array, Grid
 from cranpm.inputs import Inputs
 from cranpm.model import CranPM
 from cranpm.model.attention import heads_first, key_mask
@@ -25,7 +25,6 @@ from cranpm.model.bridge import CrossAttention
 from cranpm.model.context import DayContext
 from cranpm.model.elevation import ElevationAttention
 from cranpm.model.meeting import Sight
-from cranpm.store import Window
 from cranpm.verify.table import Table
 
 VIEWS = ("as learned", "without wind bias", "without biases")

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from cranpm.days import reach, usable
-from cranpm.errors import CranpmError
+from cranpm.core.days import reach, usable
+from cranpm.core.errors import CranpmError
 from cranpm.experiments.intervene import Intervened
 from cranpm.experiments.spec import Experiment, Job
 from cranpm.fill import simulate_archive

@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, PositiveInt, model_validator
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
+from cranpm.core.settings import load
 from cranpm.experiments.intervene import INTERVENTIONS
-from cranpm.settings import load
 from cranpm.store import SIMULATION, Archive
 from cranpm.train.settings import TrainSettings, load_settings
 

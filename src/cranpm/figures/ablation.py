@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 from cranpm.figures.given import Given
 from cranpm.figures.sheet import letter, sheet
 from cranpm.figures.style import HIGHLIGHT, INK, SERIES

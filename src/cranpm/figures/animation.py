@@ -18,15 +18,14 @@ from matplotlib.image import AxesImage
 from matplotlib.text import Text
 from PIL import Image
 
-from cranpm.days import DayRange
-from cranpm.errors import CranpmError
+from cranpm.core.days import DayRange
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import EVERYWHERE, Array, Window
+from cranpm.core.regions import parse_region
 from cranpm.figures.given import Given
 from cranpm.figures.maps import PM25_LABEL, Ground, aggregate, draw_scale_bar, proportion
 from cranpm.figures.sheet import check_picture, sheet
 from cranpm.figures.style import COAST, NOTE, PM25, SEA, drawing
-from cranpm.grid import Array
-from cranpm.regions import parse_region
-from cranpm.store import EVERYWHERE, Window
 
 ENDINGS = (".gif", ".mp4")
 A_SECOND, FRAME_MS, LAST_MS = 2, 500, 1500

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 from cranpm.figures.ablation import TABLES, ablation, tables_in
 from cranpm.figures.causes import EXPERIMENT, causes
 from cranpm.figures.comparison import comparison

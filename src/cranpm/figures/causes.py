@@ -8,12 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array
 from cranpm.figures.given import Given
 from cranpm.figures.sheet import letter, sheet
 from cranpm.figures.style import COAST, INK
 from cranpm.figures.trials import FACTUAL, Trials, experiments_folder
-from cranpm.grid import Array
 
 EXPERIMENT = "counterfactuals"
 PALETTE = "RdBu_r"

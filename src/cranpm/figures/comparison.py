@@ -7,13 +7,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array, Grid, Window
 from cranpm.figures.given import Given, overlap
 from cranpm.figures.maps import PM25_LABEL, Ground, beyond, draw_box, draw_scale_bar, proportion
 from cranpm.figures.sheet import letter, sheet, signed
 from cranpm.figures.style import ERROR, FRAME, PM25
-from cranpm.grid import Array, Grid
-from cranpm.store import Window
 from cranpm.verify.tally import Tally
 
 MOST_METHODS = 4

@@ -10,12 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import ConnectionPatch
 from matplotlib.ticker import MaxNLocator
 
+from cranpm.core.grid import Array, Grid, Window
 from cranpm.figures.given import Given
 from cranpm.figures.maps import PM25_LABEL, Ground, beyond, draw_box, draw_scale_bar, draw_stations, extent, proportion
 from cranpm.figures.sheet import TITLE_INCH, letter, sheet
 from cranpm.figures.style import FRAME, PM25
-from cranpm.grid import Array, Grid
-from cranpm.store import Window
 
 MOST_ZOOMS = 3
 MAIN_INCH, SIDE_INCH = 6.4, 3.6

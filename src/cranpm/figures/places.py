@@ -5,12 +5,12 @@ from matplotlib import dates
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array
 from cranpm.figures.given import Given
 from cranpm.figures.sheet import letter, sheet
 from cranpm.figures.style import TRUTH
 from cranpm.figures.verified import Verified
-from cranpm.grid import Array
 
 MOST_LINES = 3
 LABEL = "PM$_{2.5}$ (µg m$^{-3}$)"

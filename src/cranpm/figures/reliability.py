@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
+from cranpm.core.grid import Array
 from cranpm.figures.given import Given
 from cranpm.figures.sheet import letter, sheet
 from cranpm.figures.style import INK, QUIET, SEA
 from cranpm.figures.verified import Verified
-from cranpm.grid import Array
 
 MOST_LINES = 4
 LEAST_PAIRS = 20

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from cranpm import __version__
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 from cranpm.figures.style import NOTE
 from cranpm.store import SIMULATION
 

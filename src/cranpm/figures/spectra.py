@@ -6,11 +6,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from cranpm.core.grid import EARTH_RADIUS_KM, FINE_STEP, Array
 from cranpm.figures.given import Given
 from cranpm.figures.sheet import letter, sheet
 from cranpm.figures.style import INK
 from cranpm.figures.verified import Verified
-from cranpm.grid import EARTH_RADIUS_KM, FINE_STEP, Array
 
 LEAST_RATIO, MOST_RATIO = 1e-4, 3.0
 """Ends of the axis: below, structure is as good as gone, and how thoroughly does not matter."""

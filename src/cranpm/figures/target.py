@@ -8,11 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
+from cranpm.core.grid import Array
 from cranpm.figures.given import Given
 from cranpm.figures.sheet import letter, sheet
 from cranpm.figures.style import INK, NOTE, QUIET, SEA
 from cranpm.figures.verified import Verified
-from cranpm.grid import Array
 
 WIDEST = 2.5
 """Stations beyond are counted, not drawn: they would make the circle small."""

@@ -10,13 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array, Grid
 from cranpm.figures.given import Given
 from cranpm.figures.maps import PM25_LABEL, Ground, beyond, draw_scale_bar, proportion
 from cranpm.figures.sheet import letter, sheet, signed
 from cranpm.figures.style import HIGHLIGHT, INK, PM25
 from cranpm.figures.verified import Verified
-from cranpm.grid import Array, Grid
 from cranpm.verify.means import Means
 
 MOST_METHODS = 3

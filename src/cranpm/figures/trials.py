@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 from cranpm.figures.given import Given
 from cranpm.figures.maps import data_label
 from cranpm.store import Archive

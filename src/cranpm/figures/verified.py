@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array
 from cranpm.figures.given import Given
 from cranpm.figures.sheet import source_label
 from cranpm.figures.style import Line, method_lines
-from cranpm.grid import Array
 
 AGAIN = "Verify again with this version: `cranpm verify --out {}`; days that were judged are kept."
 

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 from cranpm.scale import Scales
 
 Memory = tuple[Tensor, ...]

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from cranpm.grid import COARSE_STEP
+from cranpm.core.grid import COARSE_STEP
 from cranpm.model.bridge import FUSIONS
 from cranpm.model.context import DayContext, TwoSteps, check_channels, check_finite, check_tiles, lead_index
 from cranpm.model.decoder import Decoder, SmoothChange

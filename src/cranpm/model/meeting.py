@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from cranpm.grid import COARSE_STEP, FINE_STEP
+from cranpm.core.grid import COARSE_STEP, FINE_STEP
 from cranpm.model.context import DayContext
 from cranpm.model.places import fold, offsets, sample, token_centres, unfold
 from cranpm.model.settings import FusionName, NetworkSettings

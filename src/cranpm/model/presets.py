@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 from cranpm.model.cranpm import CranPM
 from cranpm.model.released import SCALES as RELEASED_SCALES
 from cranpm.model.released import Released, ReleasedSettings

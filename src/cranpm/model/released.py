@@ -13,8 +13,8 @@ from jaxtyping import Float, Int
 from pydantic import BaseModel, ConfigDict, model_validator
 from torch import Tensor, nn
 
-from cranpm.errors import CranpmError
-from cranpm.grid import COARSE_STEP, FINE_STEP
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import COARSE_STEP, FINE_STEP
 from cranpm.model.attention import Block, SelfAttention
 from cranpm.model.bridge import CrossLayers
 from cranpm.model.context import DayContext, Memory, check_channels, check_finite, check_tiles, lead_index

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from cranpm.days import LEADS
+from cranpm.core.days import LEADS
 
 FusionName = Literal["cross", "none", "add", "film", "concat", "coarse-queries-fine", "bidirectional"]
 Positive = Annotated[int, Field(gt=0, le=16384)]

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
+from cranpm.core.geography import region_of
+from cranpm.core.grid import Array, Grid
 from cranpm.figures.style import EXCEEDANCE, INDEX
-from cranpm.grid import Array, Grid
 from cranpm.published import rasters
 from cranpm.published.runs import AbsentError, Run
 from cranpm.raster import BLOCK, MISSING, STEP_UGM3, unpacked
-from cranpm.simulate.geography import region_of
 
 TOWNS = 400
 

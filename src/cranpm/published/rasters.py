@@ -9,7 +9,7 @@ import numpy as np
 import rasterio
 from rasterio.windows import Window
 
-from cranpm.grid import Array
+from cranpm.core.grid import Array
 from cranpm.raster import MISSING
 
 TILE_PX = 256

@@ -12,8 +12,8 @@ from typing import Any
 
 import rasterio
 
-from cranpm.errors import CranpmError
-from cranpm.grid import FINE_STEP, Grid
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import FINE_STEP, Grid
 from cranpm.store import SIMULATION
 
 DAY, VERSION = r"^\d{4}-\d{2}-\d{2}$", r"^[0-9a-f]{8}$"

@@ -5,13 +5,13 @@ from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from cranpm.core.regions import inside, part_of, regions
 from cranpm.figures.catalogue import draw_figure
 from cranpm.figures.given import Given
 from cranpm.figures.style import EXCEEDANCE, UNIT
 from cranpm.published import places, rasters
 from cranpm.published.runs import Run
 from cranpm.raster import unpacked
-from cranpm.regions import inside, part_of, regions
 from cranpm.report.parts import Badge, Picture, Report, Section, Table
 from cranpm.store import Archive
 from cranpm.verify.methods import Product

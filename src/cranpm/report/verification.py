@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 from cranpm.figures.catalogue import FIGURES, draw_figure
 from cranpm.figures.given import Given
 from cranpm.report.parts import Badge, Picture, Report, Section, Table

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 from cranpm.published.runs import DAY, current_run, list_runs
 from cranpm.report.forecast import forecast_report
 from cranpm.report.parts import MOST_BYTES

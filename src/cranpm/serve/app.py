@@ -18,7 +18,7 @@ from fastapi.responses import JSONResponse, Response
 from rasterio.errors import RasterioIOError
 
 from cranpm import __version__
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 from cranpm.published import places
 from cranpm.published.runs import DAY, VERSION, AbsentError, Run, find_run, list_runs
 from cranpm.serve import around, models, tiles

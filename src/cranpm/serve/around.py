@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cranpm.grid import EARTH_RADIUS_KM, Array
+from cranpm.core.grid import EARTH_RADIUS_KM, Array
 from cranpm.published.places import number, pixel, sampled
 from cranpm.published.runs import Run
 from cranpm.serve.truth import Known

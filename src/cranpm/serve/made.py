@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from cranpm.grid import Array, Grid
+from cranpm.core.grid import Array, Grid
 from cranpm.raster import write_cog
 
 MOST = 24

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from cranpm.errors import CranpmError
-from cranpm.grid import Array
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array
 from cranpm.published import rasters
 from cranpm.published.runs import AbsentError, Run
 from cranpm.raster import unpacked

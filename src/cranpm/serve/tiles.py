@@ -14,8 +14,8 @@ from matplotlib import colors
 from PIL import Image
 
 from cranpm import __version__
+from cranpm.core.grid import Array
 from cranpm.figures.style import CHANGE, ERROR, EXCEEDANCE, INDEX, PM25, UNIT, Classes, Shade
-from cranpm.grid import Array
 from cranpm.published import rasters
 from cranpm.raster import MISSING, STEP_UGM3
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 
-from cranpm.errors import CranpmError
-from cranpm.grid import Array, Grid
-from cranpm.regions import part_of
-from cranpm.store import SIMULATION, Archive, Window
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array, Grid, Window
+from cranpm.core.regions import part_of
+from cranpm.store import SIMULATION, Archive
 
 REOPEN_SECONDS = 60.0
 

@@ -5,7 +5,7 @@ from datetime import date
 
 import numpy as np
 
-from cranpm.grid import Array, Grid
+from cranpm.core.grid import Array, Grid
 from cranpm.simulate.emissions import EmissionMap
 from cranpm.simulate.transport import step
 from cranpm.simulate.waves import hours_since_epoch

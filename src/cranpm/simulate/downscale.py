@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import numba
 import numpy as np
 
+from cranpm.core.geography import Towns
+from cranpm.core.grid import COARSE_STEP, EARTH_RADIUS_KM, Array, Grid, coarsen, refine
 from cranpm.fields import Statics
-from cranpm.grid import COARSE_STEP, EARTH_RADIUS_KM, Array, Grid, coarsen, refine
 from cranpm.simulate.air import AirDay
 from cranpm.simulate.emissions import town_emission
-from cranpm.simulate.geography import Towns
 
 DIRECTIONS = ((0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1), (1, 0), (1, 1))
 """(row, column) steps towards which the wind blows: east, north-east, north, ... counter-clockwise."""

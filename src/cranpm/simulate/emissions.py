@@ -7,8 +7,9 @@ from datetime import date, timedelta
 import numpy as np
 from scipy import ndimage
 
-from cranpm.grid import Array, Grid
-from cranpm.simulate.geography import Region, Towns, country_factors
+from cranpm.core.geography import Region, Towns
+from cranpm.core.grid import Array, Grid
+from cranpm.simulate.climate import climate_of, country_factors
 from cranpm.simulate.waves import EPOCH, M_PER_DEGREE
 
 PER_TOWN = 0.0156
@@ -68,7 +69,8 @@ class EmissionMap:
 def emission_map(region: Region, grid: Grid, land: Array, elevation_m: Array) -> EmissionMap:
     """Emission of all towns on a grid: half near the centre, half spread over the country around it."""
     area = (grid.step / 0.125) ** 2 * np.cos(np.radians(grid.lat))[:, None] / math.cos(math.radians(50))
-    factor, latitude = region.climate.emission, region.climate.reference_latitude
+    climate = climate_of(region.name)
+    factor, latitude = climate.emission, climate.reference_latitude
     maps = {use: _spread(region.towns, grid, use, latitude) * PER_TOWN * factor / area for use in ("always", "heating")}
     gentle = np.clip(1 - elevation_m / 1200, 0, 1) * land
     lat = grid.lat[:, None]

@@ -8,10 +8,10 @@ import numba
 import numpy as np
 from scipy import ndimage
 
+from cranpm.core.geography import Region
+from cranpm.core.grid import Array, Grid
 from cranpm.fields import Stations
-from cranpm.grid import Array, Grid
 from cranpm.simulate.air import AirDay
-from cranpm.simulate.geography import Region
 from cranpm.simulate.waves import WaveGrid, Waves, WaveSettings, hours_since_epoch
 
 CAMS_ERROR = WaveSettings(40, 500, 2500, memory_h=90, drift_ms=3, rms=0.34)

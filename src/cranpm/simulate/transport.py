@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-from cranpm.grid import EARTH_RADIUS_KM, Array, Grid
+from cranpm.core.grid import EARTH_RADIUS_KM, Array, Grid
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numba
 import numpy as np
 
-from cranpm.grid import EARTH_RADIUS_KM, Array, Grid
+from cranpm.core.grid import EARTH_RADIUS_KM, Array, Grid
 
 EPOCH = date(2000, 1, 1)
 M_PER_DEGREE = math.radians(1) * EARTH_RADIUS_KM * 1000

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import ndimage
 
-from cranpm.channels import LEVELS_HPA
-from cranpm.grid import EARTH_RADIUS_KM, Array, Grid
-from cranpm.simulate.geography import Climate
+from cranpm.core.channels import LEVELS_HPA
+from cranpm.core.grid import EARTH_RADIUS_KM, Array, Grid
+from cranpm.simulate.climate import Climate
 from cranpm.simulate.waves import M_PER_DEGREE, WaveGrid, Waves, WaveSettings, day_of_year
 
 GRAVITY, GAS_CONSTANT, OMEGA = 9.80665, 287.05, 7.292e-5

@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from cranpm.channels import COARSE_NAMES
-from cranpm.days import DayRange
-from cranpm.errors import CranpmError
+from cranpm.core.channels import COARSE_NAMES
+from cranpm.core.days import DayRange
+from cranpm.core.errors import CranpmError
+from cranpm.core.geography import region_of
+from cranpm.core.grid import Array, Domain, Grid, coarsen
 from cranpm.fields import DayFields, Statics, Stations
-from cranpm.grid import Array, Domain, Grid, coarsen
 from cranpm.simulate import downscale, observe
 from cranpm.simulate.air import WEATHER_HOURS, AirDay, AirState, run_day
+from cranpm.simulate.climate import climate_of
 from cranpm.simulate.emissions import EmissionMap, emission_map
-from cranpm.simulate.geography import region_of
 from cranpm.simulate.waves import hours_since_epoch
 from cranpm.simulate.weather import Ground, Weather, WeatherGrid
 
@@ -98,6 +99,7 @@ class World:
         rows, cols = (round(size * domain.coarse.step / TRANSPORT_STEP) for size in domain.coarse.shape)
         self.grid = Grid(domain.north, domain.west, TRANSPORT_STEP, rows, cols).widen(MARGIN)
         self.region = region_of(self.grid)
+        self.climate = climate_of(self.region.name)
         self.statics = self._statics(domain.fine)
         if not self.statics.land.any():
             raise CranpmError(
@@ -106,7 +108,7 @@ class World:
                 remedy="Choose a box that holds some coast.",
             )
         below = self._statics(self.grid)
-        self.weather = Weather(settings.seed, self.region.climate, reverse_wind=settings.world == "reverse-wind")
+        self.weather = Weather(settings.seed, self.climate, reverse_wind=settings.world == "reverse-wind")
         ground = Ground.of(below.elevation_m, below.land, self.grid)
         self.weather_grid = WeatherGrid(self.weather, self.grid, ground)
         elevation, land = (
@@ -116,7 +118,7 @@ class World:
         self.coarse_weather = WeatherGrid(self.weather, domain.coarse, coarse_ground)
         self.silent = self._silent_towns()
         self.emissions = self._emissions(below.land)
-        self.cams = observe.CamsLike(settings.seed, domain.coarse, self.region.climate.reference_latitude)
+        self.cams = observe.CamsLike(settings.seed, domain.coarse, self.climate.reference_latitude)
         self.network = observe.place_stations(
             self.region, domain.fine, self.statics.land, self.statics.elevation_m, seed=0
         )
@@ -182,7 +184,7 @@ class World:
             saved = self._before_the_first_day()
         for day in DayRange(saved.day + timedelta(days=1), last):
             fires = self.emissions.fires(self.settings.seed, day)
-            inflow = self.region.climate.inflow_ugm3
+            inflow = self.climate.inflow_ugm3
             state, air = run_day(saved.state, day, self.weather_grid, self.emissions, fires, inflow)
             # What is carried over is rounded as it would be stored, so that stopping changes nothing.
             saved = SavedAir.of(day, SavedAir(day, state).arrays())
@@ -193,7 +195,7 @@ class World:
     def _before_the_first_day(self) -> SavedAir:
         start = self.first_day - timedelta(days=self.settings.spin_up_days + 1)
         shape = self.grid.shape
-        return SavedAir(start, AirState(np.full(shape, self.region.climate.inflow_ugm3), np.full(shape, 500.0)))
+        return SavedAir(start, AirState(np.full(shape, self.climate.inflow_ugm3), np.full(shape, 500.0)))
 
     def observed(self, day: date, air: AirDay, carry: dict[str, Array]) -> DayFields:
         """What the instruments make of one day."""

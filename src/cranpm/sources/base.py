@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Protocol
 
-from cranpm.grid import Array, Domain
+from cranpm.core.grid import Array, Domain
 from cranpm.sources.files import Piece
 
 

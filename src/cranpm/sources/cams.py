@@ -9,9 +9,9 @@ from datetime import date
 
 import numpy as np
 
-from cranpm.channels import COARSE
-from cranpm.errors import CranpmError
-from cranpm.grid import Array, Domain
+from cranpm.core.channels import COARSE
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array, Domain
 from cranpm.sources.base import DayReader, Reading, Request, Seen, Wanted
 from cranpm.sources.daily import Timeline, check_range
 from cranpm.sources.era5 import by_month

@@ -13,8 +13,8 @@ import zarr
 from obstore.store import GCSStore
 from zarr.storage import ObjectStore
 
-from cranpm.errors import CranpmError
-from cranpm.grid import Array, Domain
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array, Domain
 from cranpm.sources.base import Request, Wanted
 from cranpm.sources.era5 import ALOFT_NAMES, LEVELS, SURFACE_NAMES
 from cranpm.sources.names import BY_ALIAS

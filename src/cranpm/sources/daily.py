@@ -6,8 +6,8 @@ from datetime import date, timedelta
 
 import numpy as np
 
-from cranpm.errors import CranpmError
-from cranpm.grid import Array, Grid
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array, Grid
 from cranpm.sources.names import factor
 from cranpm.sources.variable import Variable
 

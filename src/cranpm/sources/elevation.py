@@ -10,8 +10,8 @@ from rasterio.transform import from_origin
 from rasterio.vrt import WarpedVRT
 from rasterio.warp import reproject, transform_bounds
 
-from cranpm.errors import CranpmError
-from cranpm.grid import Array, Grid
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array, Grid
 from cranpm.sources.base import Request, Seen, Wanted
 from cranpm.sources.files import Piece, sniff
 

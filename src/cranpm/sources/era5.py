@@ -10,9 +10,9 @@ from datetime import date, timedelta
 
 import numpy as np
 
-from cranpm.channels import COARSE, Channel
-from cranpm.errors import CranpmError
-from cranpm.grid import Array, Domain
+from cranpm.core.channels import COARSE, Channel
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array, Domain
 from cranpm.sources.base import DayReader, Reading, Request, Seen, Wanted
 from cranpm.sources.daily import Timeline, check_range
 from cranpm.sources.fields import Gridded, read_channels, seen, variables

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cranpm.errors import CranpmError
-from cranpm.grid import Array, Domain
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array, Domain
 from cranpm.sources import grib, netcdf
 from cranpm.sources.base import Reading, Seen
 from cranpm.sources.daily import Timeline

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 
 MAGIC = {
     b"PK\x03\x04": "zip",

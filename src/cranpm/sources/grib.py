@@ -12,8 +12,8 @@ import pyproj  # noqa: F401  before eccodes: the other order can crash PROJ
 
 import eccodes  # isort: skip
 
-from cranpm.errors import CranpmError
-from cranpm.grid import Array
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array
 from cranpm.sources.names import BY_ALIAS, BY_NAME, LevelKind, factor
 from cranpm.sources.place import Place
 from cranpm.sources.variable import OPERATIONAL, Variable

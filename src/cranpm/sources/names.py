@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from cranpm.channels import COARSE
-from cranpm.errors import CranpmError
+from cranpm.core.channels import COARSE
+from cranpm.core.errors import CranpmError
 
 LevelKind = Literal["surface", "pressure", "model"]
 GRAVITY = 9.80665

@@ -10,8 +10,8 @@ from typing import Any
 import netCDF4
 import numpy as np
 
-from cranpm.errors import CranpmError
-from cranpm.grid import Array
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array
 from cranpm.sources.classic import needed_bytes
 from cranpm.sources.names import BY_ALIAS, RATIOS, LevelKind, factor
 from cranpm.sources.place import Place

@@ -5,8 +5,8 @@ from typing import NoReturn
 
 import numpy as np
 
-from cranpm.errors import CranpmError
-from cranpm.grid import Array, Grid
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array, Grid
 
 LOOSE = 1e-3
 """Coordinates are often float32; by this share of a step they may be off."""

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cranpm.errors import CranpmError
-from cranpm.grid import Array, Grid, refine
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array, Grid, refine
 
 SLACK = 1e-6
 """Degrees by which steps may differ and be the same."""

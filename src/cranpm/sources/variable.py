@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cranpm.grid import Array
+from cranpm.core.grid import Array
 from cranpm.sources.names import LevelKind, Quantity
 from cranpm.sources.place import Place
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import netCDF4
 import numpy as np
 
-from cranpm.grid import Array
+from cranpm.core.grid import Array
 
 SPACE = ("latitude", "longitude")
 MADE_UP = "made by cranpm from simulated days, not by a provider"

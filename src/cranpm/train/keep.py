@@ -6,7 +6,7 @@ from pathlib import Path
 
 from torch import nn
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 from cranpm.networks import Trainable
 from cranpm.store import Archive
 from cranpm.train.material import Material

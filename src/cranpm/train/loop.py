@@ -14,10 +14,10 @@ from lightning_fabric import Fabric
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
-from cranpm.errors import CranpmError
+from cranpm.core.allocator import keep_freed_memory
+from cranpm.core.errors import CranpmError
 from cranpm.inputs import Inputs
 from cranpm.loss import loss_terms, weighted
-from cranpm.memory import keep_freed_memory
 from cranpm.model import CranPM
 from cranpm.model.encoder import Encoder
 from cranpm.networks import Trainable, build

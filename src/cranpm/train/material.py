@@ -7,8 +7,8 @@ from datetime import date
 import numpy as np
 
 from cranpm.baselines.damped import DampedPersistence, fit_damped
-from cranpm.days import check_leakage, usable
-from cranpm.errors import CranpmError
+from cranpm.core.days import check_leakage, usable
+from cranpm.core.errors import CranpmError
 from cranpm.fields import Quality
 from cranpm.samples import land_corners
 from cranpm.scale import Scales, fit_scales

@@ -18,12 +18,12 @@ from pydantic import (
 )
 
 from cranpm.baselines.learned import OpponentName, OpponentSettings, opponent
-from cranpm.days import DayRange, Splits, parse_days
+from cranpm.core.days import DayRange, Splits, parse_days
+from cranpm.core.settings import load
 from cranpm.loss import LossSettings
 from cranpm.model import NetworkSettings, preset
 from cranpm.precision import Precision
 from cranpm.samples import SampleSettings
-from cranpm.settings import load
 
 SHIPPED = Path(__file__).parent / "recipes"
 """Settings that come with the package."""

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 from cranpm.model import CranPM
 from cranpm.model.attention import SelfAttention
 from cranpm.model.bridge import CrossAttention

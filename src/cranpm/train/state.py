@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 from cranpm.train.optimise import WeightMean
 from cranpm.weights.sealed import read_sealed, write_sealed
 

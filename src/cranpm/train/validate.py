@@ -9,10 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from cranpm.baselines.damped import DampedPersistence
-from cranpm.grid import Array
+from cranpm.core.grid import Array, Window
 from cranpm.inputs import Inputs
 from cranpm.samples import land_corners
-from cranpm.store import Window
 from cranpm.verify.tally import Tally
 
 METHODS = ("network", "persistence", "damped")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cranpm.grid import Array
+from cranpm.core.grid import Array
 from cranpm.verify.tally import EDGES_UGM3, INDEX_EDGES_UGM3, Tally
 
 URRV, REFERENCE_UGM3, ALPHA, BETA = 0.36, 25.0, 0.5, 2.0

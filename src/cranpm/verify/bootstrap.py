@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import norm as normal
 from scipy.stats import t as student
 
-from cranpm.grid import Array
+from cranpm.core.grid import Array
 from cranpm.verify.tally import mean_square
 
 BLOCK_DAYS = 7

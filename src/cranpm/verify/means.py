@@ -8,7 +8,7 @@ from pathlib import Path
 import netCDF4
 import numpy as np
 
-from cranpm.grid import Array, Grid
+from cranpm.core.grid import Array, Grid
 from cranpm.verify.run import Plan
 from cranpm.verify.table import Table
 from cranpm.verify.tally import Tally

@@ -11,8 +11,8 @@ import netCDF4
 import numpy as np
 
 from cranpm.baselines import Baseline
-from cranpm.errors import CranpmError
-from cranpm.grid import Array, Grid
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array, Grid
 
 UNITS = "ug m-3"
 

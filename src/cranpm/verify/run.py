@@ -13,7 +13,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 from cranpm.fields import Quality
 from cranpm.store import Archive
 from cranpm.verify.day import Record, Setting, measure, places

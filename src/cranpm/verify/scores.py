@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from cranpm.core.grid import Array
 from cranpm.fields import held_out
-from cranpm.grid import Array
 from cranpm.store import Archive
 from cranpm.verify.agency import Exceedance, fairmode, index_agreement
 from cranpm.verify.bootstrap import Draws, Interval, draws_for, rmse_change

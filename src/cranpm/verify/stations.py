@@ -5,8 +5,8 @@ from datetime import date
 
 import numpy as np
 
+from cranpm.core.grid import EARTH_RADIUS_KM, Array, Grid
 from cranpm.fields import Stations
-from cranpm.grid import EARTH_RADIUS_KM, Array, Grid
 from cranpm.store import Archive
 
 FLAT_M = 50.0

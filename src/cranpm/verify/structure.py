@@ -5,7 +5,7 @@ from functools import cache
 import numba
 import numpy as np
 
-from cranpm.grid import Array
+from cranpm.core.grid import Array
 
 WINDOW = 7
 """Side of the square in which structure is compared, in pixels; all its pixels count alike."""

@@ -6,7 +6,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from cranpm.grid import Array
+from cranpm.core.grid import Array
 
 EDGES_UGM3 = (5.0, 10.0, 15.0, 20.0, 25.0, 50.0, 75.0)
 """Borders of the bins of concentration; a border belongs to the bin below it. Thresholds are among them."""

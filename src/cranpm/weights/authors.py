@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import ValidationError
 from torch import Tensor
 
-from cranpm.errors import CranpmError
-from cranpm.grid import DOMAINS
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import DOMAINS
 from cranpm.model import ReleasedSettings
 from cranpm.model.released import CHANNELS, SCALES
 from cranpm.scale import Scales

@@ -7,9 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from cranpm import __version__
 from cranpm.baselines.learned import OpponentName, OpponentSettings
-from cranpm.channels import COARSE
-from cranpm.errors import CranpmError
-from cranpm.grid import COARSE_STEP, FINE_STEP, Grid
+from cranpm.core.channels import COARSE
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import COARSE_STEP, FINE_STEP, Grid
 from cranpm.model import NetworkSettings, ReleasedSettings
 from cranpm.networks import AnyNetwork
 from cranpm.scale import Scales

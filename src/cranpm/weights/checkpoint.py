@@ -5,7 +5,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 from cranpm.weights import authors
 from cranpm.weights.folder import Weights, from_authors, load_weights, parse_tensors, save_weights
 

@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 from cranpm.networks import AnyNetwork, build
 from cranpm.weights import authors
 from cranpm.weights.card import Card

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 
 SUMS = "SHA256SUMS"
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import pairwise
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 
 LEADS = (1, 2, 3)
 """Days ahead that the network forecasts."""

@@ -11,9 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 
 Array = np.ndarray[Any, np.dtype[Any]]
+Window = tuple[slice, slice]
+"""Rows and columns of a part of a grid."""
+EVERYWHERE: Window = (slice(None), slice(None))
 
 EARTH_RADIUS_KM = 6371.0
 FINE_STEP = 0.01

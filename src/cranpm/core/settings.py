@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from cranpm.errors import CranpmError
+from cranpm.core.errors import CranpmError
 
 Settings = TypeVar("Settings", bound=BaseModel)
 

@@ -12,24 +12,13 @@ from importlib.resources import as_file, files
 import numpy as np
 from scipy import ndimage
 
-from cranpm.errors import CranpmError
-from cranpm.grid import Array, Grid
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array, Grid
 
 RELIEF_STEP = 1 / 12
 LAND_PER_DEGREE = 120
 NOISE_OCTAVES = ((0.06, 0.30), (0.03, 0.16))
 """(lattice spacing in degrees, height as a share of the local roughness)."""
-
-
-@dataclass(frozen=True)
-class Climate:
-    """What sets one region apart from another; see regions.toml."""
-
-    reference_latitude: float
-    westerly_ms: float
-    storminess: float
-    inflow_ugm3: float
-    emission: float
 
 
 @dataclass(frozen=True)
@@ -48,7 +37,7 @@ class Towns:
 
 @dataclass(frozen=True)
 class Region:
-    """One region of the embedded world: nodes of real relief, the 30-arc-second coast, towns and climate."""
+    """One region of the package: nodes of real relief, the 30-arc-second coast and towns."""
 
     name: str
     north: float
@@ -58,7 +47,6 @@ class Region:
     relief_m: Array
     land_bits: Array
     towns: Towns
-    climate: Climate
 
     def covers(self, grid: Grid) -> bool:
         return (
@@ -126,21 +114,15 @@ def _cubic(field: Array, position: Array, *, axis: int) -> Array:
 
 
 @cache
-def _numbers() -> dict[str, dict[str, dict[str, float]]]:
-    return tomllib.loads(files("cranpm.simulate").joinpath("regions.toml").read_text())
-
-
-def country_factors(use: str) -> dict[str, float]:
-    """Emission factors by country code for `heating` or `always`."""
-    return {code: factors[use] for code, factors in _numbers()["country"].items()}
+def _boxes() -> dict[str, dict[str, float]]:
+    """Edges of each packaged region, degrees."""
+    return tomllib.loads(files("cranpm.core").joinpath("geography.toml").read_text())
 
 
 @cache
 def load_region(name: str) -> Region:
     """One region of the packaged geography."""
-    numbers = dict(_numbers()["region"][name])
-    box: dict[str, float] = numbers.pop("geography")  # type: ignore[assignment]
-    with as_file(files("cranpm.simulate").joinpath("geography.npz")) as path, np.load(path) as asset:
+    with as_file(files("cranpm.core").joinpath("geography.npz")) as path, np.load(path) as asset:
         positions = asset[f"{name}/positions"].astype(float)
         towns = Towns(
             names=tuple(asset[f"{name}/names"].tobytes().decode().split("\n")),
@@ -151,19 +133,19 @@ def load_region(name: str) -> Region:
             population=np.maximum(asset[f"{name}/population"], 1000).astype(float),
         )
         relief, land = asset[f"{name}/relief"], asset[f"{name}/land"]
-    return Region(name, **box, relief_m=relief, land_bits=land, towns=towns, climate=Climate(**numbers))
+    return Region(name, **_boxes()[name], relief_m=relief, land_bits=land, towns=towns)
 
 
 def region_of(grid: Grid) -> Region:
     """The region that covers a grid, refused where the package has no geography."""
-    names = tuple(_numbers()["region"])
+    names = tuple(_boxes())
     for name in names:
         region = load_region(name)
         if region.covers(grid):
             return region
     boxes = "; ".join(f"{r.name} N {r.north} W {r.west} S {r.south} E {r.east}" for r in map(load_region, names))
     raise CranpmError(
-        expected=f"a box inside the embedded geography, margin included ({boxes})",
+        expected=f"a box inside the packaged geography, margin included ({boxes})",
         found=f"N {grid.north} W {grid.west} S {grid.south} E {grid.east}",
         remedy="Choose a box inside one region, or ingest real data.",
     )

@@ -4,9 +4,8 @@ import tomllib
 from functools import cache
 from importlib.resources import files
 
-from cranpm.errors import CranpmError
-from cranpm.grid import Grid, parse_box
-from cranpm.store import Window
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Grid, Window, parse_box
 
 Box = tuple[float, float, float, float]
 
@@ -14,7 +13,7 @@ Box = tuple[float, float, float, float]
 @cache
 def regions() -> dict[str, Box]:
     """Boxes N, W, S, E by name."""
-    boxes = tomllib.loads(files("cranpm").joinpath("regions.toml").read_text())
+    boxes = tomllib.loads(files("cranpm.core").joinpath("regions.toml").read_text())
     return {name: tuple(box) for name, box in boxes.items()}
 
 

@@ -1,0 +1,1 @@
+"""Geometry, units, dates, settings, files and parallel work: what every room uses."""
