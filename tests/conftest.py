@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from sample_days import FIRST, SMALL
 
+from cranpm.archive.store import Archive
 from cranpm.core.days import DayRange
 from cranpm.fill import simulate_archive
 from cranpm.simulate import SimulationSettings, World
-from cranpm.store import Archive
 
 SETTINGS = SimulationSettings(first_day=FIRST, spin_up_days=2)
 

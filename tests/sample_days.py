@@ -5,9 +5,9 @@ from datetime import date
 
 import numpy as np
 
+from cranpm.archive.day_data import DayFields, Stations
 from cranpm.core.channels import COARSE
 from cranpm.core.grid import Domain
-from cranpm.fields import DayFields, Stations
 
 SMALL = Domain("box", 48, 7, 42.75, 12.25)
 FIRST = date(2020, 2, 27)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
+from cranpm.archive.store import Archive
 from cranpm.model import preset
 from cranpm.model.cost import cost
-from cranpm.store import Archive
 
 DOCS = Path(__file__).parents[1] / "docs"
 

@@ -15,6 +15,7 @@ import torch
 from command import run_cli
 from conftest import SETTINGS
 
+from cranpm.archive.store import SIMULATION, Archive, ArchiveInMemory
 from cranpm.core.channels import INDEX
 from cranpm.core.days import parse_days
 from cranpm.core.errors import CranpmError
@@ -37,7 +38,6 @@ from cranpm.fill import _producer, simulate_archive
 from cranpm.inputs import Inputs
 from cranpm.scale import typical_scales
 from cranpm.simulate import SimulationSettings
-from cranpm.store import SIMULATION, Archive, ArchiveInMemory
 from cranpm.train.settings import load_settings
 
 TINY = """

@@ -12,10 +12,12 @@ from matplotlib.image import imread
 from PIL import Image
 from sample_days import FIRST, PRODUCER, SMALL, STATIONS, make_day
 
+from cranpm.archive.day_data import Statics
+from cranpm.archive.layout import create_archive
+from cranpm.archive.store import Archive, ArchiveWriter
 from cranpm.core.days import DayRange
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import DOMAINS, Grid
-from cranpm.fields import Statics
 from cranpm.figures import draw, draw_archive, pm25_layer
 from cranpm.figures.animation import animate
 from cranpm.figures.catalogue import draw_figure
@@ -24,10 +26,8 @@ from cranpm.figures.given import Given
 from cranpm.figures.maps import _round_length, aggregate, beyond
 from cranpm.figures.overview import overview
 from cranpm.figures.style import PM25, drawing
-from cranpm.layout import create_archive
 from cranpm.predict import Forecast
 from cranpm.products import to_dataset, write_netcdf
-from cranpm.store import Archive, ArchiveWriter
 from cranpm.verify.methods import Product
 
 LAND = np.ones(SMALL.fine.shape, bool)

@@ -5,11 +5,11 @@ import pytest
 from conftest import SETTINGS
 from sample_days import FIRST, SMALL
 
+from cranpm.archive.store import Archive
 from cranpm.core.days import DayRange, needed
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import DOMAINS, Domain
 from cranpm.fill import SimulationJob, sample, simulate_archive
-from cranpm.store import Archive
 
 
 def days(first, last):

@@ -11,9 +11,9 @@ from command import run_cli
 from model_cases import batch, random_network
 from test_train import settings
 
+from cranpm.archive.store import Archive
 from cranpm.core.errors import CranpmError
 from cranpm.doctor import machine_checks, run_checks, source_checks
-from cranpm.store import Archive
 from cranpm.train import keep, train
 from cranpm.train.settings import SHIPPED, StartSettings, load_settings
 from cranpm.train.start import LowRank, merged, projections, starting_weights, tune

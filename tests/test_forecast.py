@@ -17,16 +17,16 @@ from sample_days import PRODUCER, SMALL, STATIONS, make_day
 
 import cranpm
 from cranpm import predict
+from cranpm.archive.day_data import Quality, Statics
+from cranpm.archive.layout import create_archive
+from cranpm.archive.store import Archive, ArchiveWriter
 from cranpm.baselines import Persistence
 from cranpm.core.channels import INDEX
 from cranpm.core.days import parse_leads
 from cranpm.core.errors import CranpmError
 from cranpm.core.regions import parse_region, regions
-from cranpm.fields import Quality, Statics
 from cranpm.inputs import Inputs
-from cranpm.layout import create_archive
 from cranpm.model import build
-from cranpm.store import Archive, ArchiveWriter
 from cranpm.tiles import Mosaic, adaptive_plan, seam_excess
 from cranpm.weights import Weights, card_for, find_weights, save_weights
 from cranpm.weights.folder import SHIPPED

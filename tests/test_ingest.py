@@ -22,11 +22,12 @@ from dask.base import compute
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cranpm.archive.day_data import Quality
+from cranpm.archive.store import Archive
 from cranpm.core.channels import COARSE_NAMES, INDEX
 from cranpm.core.days import DayRange
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Domain, Grid
-from cranpm.fields import Quality
 from cranpm.ingest import files_in, ingest, scan
 from cranpm.native import write_native
 from cranpm.predict import predict
@@ -41,7 +42,6 @@ from cranpm.sources.files import Piece, pieces, sniff
 from cranpm.sources.place import Place
 from cranpm.sources.regrid import onto
 from cranpm.sources.variable import OPERATIONAL, PRELIMINARY
-from cranpm.store import Archive
 
 import eccodes  # isort: skip  after PROJ's other users
 

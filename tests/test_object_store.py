@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from sample_days import FIRST, PRODUCER, SMALL, STATIONS, make_day
 
-from cranpm import repository
+from cranpm.archive import repository
+from cranpm.archive.day_data import Statics
+from cranpm.archive.layout import create_archive
+from cranpm.archive.store import Archive, ArchiveWriter, describe
 from cranpm.core.errors import CranpmError
-from cranpm.fields import Statics
-from cranpm.layout import create_archive
-from cranpm.store import Archive, ArchiveWriter, describe
 
 
 def free_port():

@@ -156,7 +156,7 @@ import sys, time
 from pathlib import Path
 from cranpm import products
 from cranpm.predict import predict
-from cranpm.store import Archive
+from cranpm.archive.store import Archive
 archive = Archive(sys.argv[1])
 def slowly(name):
     print(name, flush=True)

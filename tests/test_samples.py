@@ -8,9 +8,9 @@ import pytest
 import torch
 from model_cases import TINY, random_network
 
+from cranpm.archive.day_data import held_out
 from cranpm.core.days import usable
 from cranpm.core.errors import CranpmError
-from cranpm.fields import held_out
 from cranpm.inputs import Inputs
 from cranpm.samples import Batches, Places, SampleSettings, land_corners
 

@@ -22,9 +22,10 @@ from PIL import Image
 from rio_tiler.io import Reader
 
 from cranpm import products
+from cranpm.archive.day_data import DayFields
+from cranpm.archive.store import ArchiveWriter
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Grid
-from cranpm.fields import DayFields
 from cranpm.figures.style import EXCEEDANCE, INDEX, PM25
 from cranpm.predict import predict
 from cranpm.products import publish
@@ -33,7 +34,6 @@ from cranpm.published.runs import list_runs
 from cranpm.raster import MISSING, packed, unpacked, write_cog
 from cranpm.serve import create_app, made, service, truth
 from cranpm.serve.tiles import colours
-from cranpm.store import ArchiveWriter
 
 PO = (45.2, 9.7)
 TILE = (9, 269, 183)

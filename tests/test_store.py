@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sample_days import FIRST, PRODUCER, SMALL, STATIONS, make_day
 
-from cranpm import repository
+from cranpm.archive import repository
+from cranpm.archive.day_data import Quality, Statics
+from cranpm.archive.layout import create_archive, pack_pm25, unpack_pm25
+from cranpm.archive.store import Archive, ArchiveInMemory, ArchiveWriter, describe
 from cranpm.core.channels import COARSE_NAMES
 from cranpm.core.errors import CranpmError
-from cranpm.fields import Quality, Statics
-from cranpm.layout import create_archive, pack_pm25, unpack_pm25
-from cranpm.store import Archive, ArchiveInMemory, ArchiveWriter, describe
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from datetime import timedelta
 from sample_days import FIRST, make_day
-from cranpm.store import ArchiveWriter
+from cranpm.archive.store import ArchiveWriter
 with ArchiveWriter(sys.argv[2]) as writer:
     for number in range(400):
         writer.put(make_day(FIRST + timedelta(days=number)))
@@ -214,7 +214,7 @@ sys.path.insert(0, sys.argv[1])
 from datetime import timedelta
 from sample_days import FIRST, make_day
 from cranpm.core.errors import CranpmError
-from cranpm.store import ArchiveWriter
+from cranpm.archive.store import ArchiveWriter
 with ArchiveWriter(sys.argv[2]) as writer:
     writer.put(make_day(FIRST))
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

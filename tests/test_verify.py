@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from command import run_cli
 
+from cranpm.archive.day_data import held_out
 from cranpm.baselines import fit_damped, simple
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import coarsen
 from cranpm.core.regions import regions
-from cranpm.fields import held_out
 from cranpm.predict import predict
 from cranpm.products import publish
 from cranpm.raster import packed, unpacked

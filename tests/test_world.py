@@ -9,10 +9,10 @@ import pytest
 from conftest import SETTINGS
 from sample_days import FIRST, SMALL
 
+from cranpm.archive.day_data import Quality
 from cranpm.core.channels import COARSE, INDEX
 from cranpm.core.days import DayRange
 from cranpm.core.errors import CranpmError
-from cranpm.fields import Quality
 from cranpm.simulate import SavedAir, SimulationSettings, World
 
 

@@ -20,10 +20,10 @@ def forecast(
     """
     from datetime import date
 
+    from cranpm.archive.store import Archive
     from cranpm.core.days import parse_day
     from cranpm.predict import predict
     from cranpm.products import to_dataset
-    from cranpm.store import Archive
     from cranpm.weights import Weights, find_weights
 
     opened = archive if isinstance(archive, Archive) else Archive(str(archive))

@@ -6,14 +6,14 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
-from cranpm import repository
+from cranpm.archive import repository
+from cranpm.archive.layout import axis_index, create_archive
+from cranpm.archive.store import SIMULATION, Archive, ArchiveWriter
 from cranpm.core.days import DayRange, parse_days
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Domain, parse_domain
-from cranpm.layout import axis_index, create_archive
 from cranpm.realism import Sample, sample_archive, sample_world
 from cranpm.simulate import SIMULATOR_VERSION, SavedAir, SimulationSettings, World
-from cranpm.store import SIMULATION, Archive, ArchiveWriter
 
 OnDay = Callable[[date], None]
 

@@ -12,19 +12,19 @@ import numpy as np
 from dask.base import compute
 from dask.delayed import delayed
 
-from cranpm import repository
+from cranpm.archive import repository
+from cranpm.archive.day_data import DayFields, Quality, Statics, Stations
+from cranpm.archive.layout import create_archive
+from cranpm.archive.store import SIMULATION, Archive, ArchiveWriter
 from cranpm.core.channels import COARSE_NAMES
 from cranpm.core.days import DayRange
 from cranpm.core.errors import CranpmError
 from cranpm.core.geography import region_of
 from cranpm.core.grid import Array, Domain
-from cranpm.fields import DayFields, Quality, Statics, Stations
-from cranpm.layout import create_archive
 from cranpm.sources import apart
 from cranpm.sources.base import Reading, Seen
 from cranpm.sources.files import UNFINISHED, Piece, sha256
 from cranpm.sources.write import MADE_UP
-from cranpm.store import SIMULATION, Archive, ArchiveWriter
 
 LOOK_AT_ONCE = 700
 BATCH_DAYS = 4

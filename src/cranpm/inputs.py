@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cranpm.archive.layout import unpack_pm25
+from cranpm.archive.store import Archive
 from cranpm.core.channels import COARSE, INDEX
 from cranpm.core.grid import Array, Window, coarsen
-from cranpm.layout import unpack_pm25
-from cranpm.store import Archive
 
 WIND = [INDEX["u10"], INDEX["v10"]]
 YESTERDAY = timedelta(days=1)

@@ -11,17 +11,17 @@ import torch
 from torch import Tensor
 
 from cranpm import __version__
+from cranpm.archive.day_data import PM25_CEILING_UGM3, Quality
+from cranpm.archive.store import SIMULATION, Archive
 from cranpm.baselines import Persistence
 from cranpm.core.allocator import keep_freed_memory
 from cranpm.core.channels import COARSE_NAMES
 from cranpm.core.days import LEADS
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import EVERYWHERE, TILE, Array, Grid, Window
-from cranpm.fields import PM25_CEILING_UGM3, Quality
 from cranpm.inputs import WIND, Inputs
 from cranpm.networks import AnyNetwork
 from cranpm.precision import DTYPES, Precision, best_precision
-from cranpm.store import SIMULATION, Archive
 from cranpm.tiles import OVERLAP, Mosaic, Plan, adaptive_plan
 from cranpm.weights import Weights
 

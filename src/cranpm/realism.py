@@ -12,12 +12,12 @@ from datetime import date
 import numpy as np
 from scipy import ndimage
 
+from cranpm.archive.store import Archive
 from cranpm.core.channels import INDEX
 from cranpm.core.days import LEADS, DayRange, gaps
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Grid
 from cranpm.simulate import World
-from cranpm.store import Archive
 
 EVERY = 25
 """One sample a coarse cell."""

@@ -17,13 +17,13 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
+from cranpm.archive.day_data import held_out
+from cranpm.archive.store import Archive
 from cranpm.core.channels import INDEX
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Window
-from cranpm.fields import held_out
 from cranpm.inputs import Inputs, days_together
 from cranpm.networks import AnyNetworkSettings
-from cranpm.store import Archive
 
 Share = Annotated[float, Field(ge=0, le=1)]
 CORNER_STEP = 64

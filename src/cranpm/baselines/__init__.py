@@ -3,13 +3,13 @@
 The simple ones need an archive alone, two of them fitted on training days; the learned ones are networks at 25 km.
 """
 
+from cranpm.archive.store import Archive
 from cranpm.baselines.base import Baseline
 from cranpm.baselines.cams import Cams
 from cranpm.baselines.climatology import Climatology
 from cranpm.baselines.damped import Damped, DampedPersistence, fit_damped
 from cranpm.baselines.persistence import Persistence
 from cranpm.core.errors import CranpmError
-from cranpm.store import Archive
 
 SIMPLE = ("persistence", "damped", "climatology", "cams")
 FITTED = ("damped", "climatology")

@@ -3,8 +3,8 @@
 from abc import ABC, abstractmethod
 from datetime import date
 
+from cranpm.archive.store import Archive
 from cranpm.core.grid import EVERYWHERE, Array, Window
-from cranpm.store import Archive
 
 
 class Baseline(ABC):

@@ -9,11 +9,11 @@ from functools import cached_property
 
 import numpy as np
 
+from cranpm.archive.layout import FILL, PM25_STEP, unpack_pm25
+from cranpm.archive.store import Archive
 from cranpm.baselines.base import Baseline
 from cranpm.core.days import LEADS
 from cranpm.core.grid import EVERYWHERE, Array, Window
-from cranpm.layout import FILL, PM25_STEP, unpack_pm25
-from cranpm.store import Archive
 
 FIT_DAYS = 150
 FIT_PIXELS = 300_000

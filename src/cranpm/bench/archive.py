@@ -12,14 +12,14 @@ import numpy as np
 import zarr
 from zarr.codecs import ZstdCodec
 
+from cranpm.archive.layout import unpack_pm25
+from cranpm.archive.repository import Group
+from cranpm.archive.store import Archive
 from cranpm.bench.machine import copy_bandwidth, peak_memory, timed
 from cranpm.core.days import DayRange
 from cranpm.core.grid import TILE, Window, parse_domain
 from cranpm.fill import simulate_archive
-from cranpm.layout import unpack_pm25
-from cranpm.repository import Group
 from cranpm.simulate import SimulationSettings
-from cranpm.store import Archive
 
 FIRST = date(2021, 1, 1)
 SAMPLES = 60

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from cranpm.archive.store import Archive
 from cranpm.bench.archive import passing_archive
 from cranpm.bench.machine import forget_peak_memory, peak_memory, timed
 from cranpm.bench.network import gemm_peak
@@ -14,7 +15,6 @@ from cranpm.model import AnySettings, build
 from cranpm.model.cost import cost
 from cranpm.precision import best_precision
 from cranpm.predict import predict
-from cranpm.store import Archive
 from cranpm.tiles import adaptive_plan, even_plan, facts, land_plan
 from cranpm.weights import Weights, card_for
 

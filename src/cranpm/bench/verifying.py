@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import xarray
 
+from cranpm.archive.store import Archive
 from cranpm.bench.archive import passing_archive
 from cranpm.bench.machine import forget_peak_memory, peak_memory, timed
 from cranpm.core.days import LEADS, DayRange
 from cranpm.predict import predict
 from cranpm.products import publish
-from cranpm.store import Archive
 from cranpm.verify.day import Setting, measure
 from cranpm.verify.methods import Product
 

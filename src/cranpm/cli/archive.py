@@ -63,8 +63,8 @@ def simulate(
             kept = len(wanted) - added
             print(f"{archive}: {added} days added" + (f", {kept} were there already" if kept else ""))
     if native is not None and archive is not None:
+        from cranpm.archive.store import Archive
         from cranpm.native import write_native
-        from cranpm.store import Archive
 
         write_native(Archive(archive), wanted, native)
         print(f"providers' files in {native}")
@@ -93,7 +93,7 @@ def _bound(value: float | None) -> str:
 
 def info(archive: ArchivePath, as_json: AsJson = False) -> None:
     """Say what an archive holds: where, when, from what source, how good, how large, which version."""
-    from cranpm.store import Archive, describe
+    from cranpm.archive.store import Archive, describe
 
     facts = describe(Archive(archive))
     if as_json:
@@ -123,9 +123,9 @@ def draw_map(
     stations: Annotated[bool, typer.Option(help="Draw the stations' readings as circles on pm25.")] = True,
 ) -> None:
     """Draw one field of an archive as a PNG map with coast, scale bar and units."""
+    from cranpm.archive.store import Archive
     from cranpm.core.days import parse_day
     from cranpm.figures import draw_archive
-    from cranpm.store import Archive
 
     draw_archive(Archive(archive), field, parse_day(day) if day else None, path, stations=stations)
     print(path)

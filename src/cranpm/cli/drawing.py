@@ -8,7 +8,7 @@ import typer
 from cranpm.cli.console import Quiet, err, progress_bar
 
 if TYPE_CHECKING:
-    from cranpm.store import Archive
+    from cranpm.archive.store import Archive
     from cranpm.verify.methods import Product
 
 Forecasts = Annotated[
@@ -46,11 +46,11 @@ def figure(
 
     With `--all`, every figure for which the inputs are given; the others are named with what they need.
     """
+    from cranpm.archive.store import Archive
     from cranpm.core.days import parse_day
     from cranpm.core.errors import CranpmError
     from cranpm.figures.catalogue import FIGURES, draw_all, draw_figure
     from cranpm.figures.given import Given
-    from cranpm.store import Archive
 
     if everything == (name is not None):
         raise CranpmError(
@@ -94,10 +94,10 @@ def animate(
     quiet: Quiet = False,
 ) -> None:
     """Show an episode as a moving map, the truth alone or with the forecasts for the same days beside it."""
+    from cranpm.archive.store import Archive
     from cranpm.core.days import parse_days
     from cranpm.figures.animation import animate as write_frames
     from cranpm.figures.given import Given
-    from cranpm.store import Archive
 
     opened, span = Archive(archive), parse_days(days)
     given = Given(opened, _products([forecasts] if forecasts else None, opened), lead=lead, region=region)

@@ -37,10 +37,10 @@ def experiment(
     a run that was stopped goes on. `--print-jobs` gives a list of commands to spread over machines; when all of them
     have ended, the same command without it makes the tables.
     """
+    from cranpm.archive.store import Archive
     from cranpm.experiments.report import report
     from cranpm.experiments.run import Task, command, judged_days, make_worlds, result_file, run_all
     from cranpm.experiments.spec import jobs, load_experiment
-    from cranpm.store import Archive
 
     opened, changes = Archive(archive), list(override or ())
     wanted = {name: load_experiment(name, budget) for name in names}
@@ -81,11 +81,11 @@ def attention(
     lead: Annotated[int, typer.Option(help="Days ahead.")] = 1,
 ) -> None:
     """Show where a tile looks on the coarse grid under west and east wind, with and without the biases."""
+    from cranpm.archive.store import Archive
     from cranpm.core.days import parse_days
     from cranpm.core.regions import parse_region
     from cranpm.experiments import attention as opened
     from cranpm.inputs import Inputs
-    from cranpm.store import Archive
     from cranpm.train.start import paper_network
     from cranpm.weights import load_weights
 

@@ -13,9 +13,9 @@ from rich.table import Table
 from cranpm.cli.console import AsJson, Quiet, err, out, progress_bar
 
 if TYPE_CHECKING:
+    from cranpm.archive.store import Archive
     from cranpm.core.grid import Array, Window
     from cranpm.predict import Forecast
-    from cranpm.store import Archive
 
 
 def forecast(
@@ -46,13 +46,13 @@ def forecast(
     Where the archive also holds the days that were forecast, the errors against them are printed beside persistence.
     Several days can be shared among processes: `torchrun --nproc-per-node 2 -m cranpm forecast ...`.
     """
+    from cranpm.archive.store import Archive
     from cranpm.core.days import parse_days, parse_leads
     from cranpm.core.grid import EVERYWHERE
     from cranpm.core.regions import parse_region
     from cranpm.precision import parse_precision
     from cranpm.predict import predict
     from cranpm.products import check_formats, publish
-    from cranpm.store import Archive
     from cranpm.weights import find_weights
 
     wanted = tuple(formats or ("nc", "tif", "png"))

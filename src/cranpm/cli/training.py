@@ -82,9 +82,9 @@ def doctor(
 
     Takes a few steps of the run in a passing folder. Exit code 1 where memory or disk will not do.
     """
+    from cranpm.archive.store import Archive
     from cranpm.core.errors import CranpmError
     from cranpm.doctor import machine_checks, run_checks, source_checks
-    from cranpm.store import Archive
     from cranpm.train import load_settings
 
     if (settings is None) != (archive is None):
@@ -107,7 +107,7 @@ def doctor(
 
 def _run(wanted: "TrainSettings", archive: str, folder: Path, resume: bool, quiet: bool) -> None:
     """Train with a progress bar and print the scores on test days."""
-    from cranpm.store import Archive
+    from cranpm.archive.store import Archive
     from cranpm.train.loop import Run
 
     with err.status("checking days, fitting scales and damped persistence on training days", spinner="dots"):

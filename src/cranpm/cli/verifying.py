@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import date
 
+    from cranpm.archive.store import Archive
     from cranpm.baselines import DampedPersistence
-    from cranpm.store import Archive
     from cranpm.verify import Method, Table
 
 PRINTED = ("table1-1km", "table1-25km", "table2")
@@ -50,9 +50,9 @@ def verify(
 
     Writes scores.json, tables.md and a CSV of every table. Days that one method lacks are left out for all.
     """
+    from cranpm.archive.store import Archive
     from cranpm.core.days import parse_days, parse_leads
     from cranpm.core.errors import CranpmError
-    from cranpm.store import Archive
     from cranpm.verify import Plan, Product, all_tables, judge, mean_maps, means_table, write, write_means
 
     opened = Archive(archive)
@@ -90,10 +90,10 @@ def _simple(
     archive: "Archive", baselines: str, fit_days: str | None, judged: "Sequence[date]", leads: tuple[int, ...]
 ) -> "list[Method]":
     """The simple opponents; what is fitted may not touch the days that are judged."""
+    from cranpm.archive.day_data import Quality
     from cranpm.baselines import FITTED, fit_damped, simple
     from cranpm.core.days import check_leakage, parse_days, usable
     from cranpm.core.errors import CranpmError
-    from cranpm.fields import Quality
     from cranpm.verify import Simple
 
     names = [] if baselines == "none" else baselines.split(",")

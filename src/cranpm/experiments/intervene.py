@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cranpm.archive.store import Archive
 from cranpm.core.channels import COARSE_NAMES
 from cranpm.core.grid import Window
 from cranpm.inputs import WIND, Inputs
 from cranpm.scale import Scales
-from cranpm.store import Archive
 
 WINDS = [index for index, name in enumerate(COARSE_NAMES) if name[0] in "uv"]
 CAMS = [index for index, name in enumerate(COARSE_NAMES) if name.startswith("cams")]

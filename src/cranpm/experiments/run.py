@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from cranpm.archive.store import SIMULATION, Archive, ArchiveInMemory
 from cranpm.core.days import reach, usable
 from cranpm.core.errors import CranpmError
 from cranpm.experiments.intervene import Intervened
@@ -28,7 +29,6 @@ from cranpm.inputs import Inputs
 from cranpm.model.cost import size
 from cranpm.scale import Scales
 from cranpm.simulate import SimulationSettings
-from cranpm.store import SIMULATION, Archive, ArchiveInMemory
 from cranpm.train.loop import Run
 from cranpm.train.material import gather
 from cranpm.train.settings import TrainSettings

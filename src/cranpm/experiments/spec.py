@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, PositiveInt, model_validator
 
+from cranpm.archive.store import SIMULATION, Archive
 from cranpm.core.errors import CranpmError
 from cranpm.core.settings import load
 from cranpm.experiments.intervene import INTERVENTIONS
-from cranpm.store import SIMULATION, Archive
 from cranpm.train.settings import TrainSettings, load_settings
 
 PLANS = Path(__file__).parent / "plans"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
+from cranpm.archive.store import Archive
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Window
 from cranpm.core.regions import inside, parse_region, regions
 from cranpm.figures.maps import data_label
-from cranpm.store import Archive
 from cranpm.verify.methods import Product
 
 

@@ -15,12 +15,12 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
+from cranpm.archive.store import Archive
 from cranpm.core.channels import COARSE, INDEX
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import EARTH_RADIUS_KM, EVERYWHERE, Array, Grid, Window
 from cranpm.figures.sheet import check_picture, source_label
 from cranpm.figures.style import COAST, FRAME, INK, PM25, SEA, Shade, drawing
-from cranpm.store import Archive
 
 WIDTH_PX = 1500
 MANY_STATIONS = 800

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from cranpm import __version__
+from cranpm.archive.store import SIMULATION
 from cranpm.core.errors import CranpmError
 from cranpm.figures.style import NOTE
-from cranpm.store import SIMULATION
 
 ENDINGS = (".png", ".svg", ".pdf")
 DPI = 150

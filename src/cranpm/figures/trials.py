@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from cranpm.archive.store import Archive
 from cranpm.core.errors import CranpmError
 from cranpm.figures.given import Given
 from cranpm.figures.maps import data_label
-from cranpm.store import Archive
 
 FACTUAL = "as it is"
 """The condition without any intervention, as experiments name it."""

@@ -12,9 +12,9 @@ from typing import Any
 
 import rasterio
 
+from cranpm.archive.store import SIMULATION
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import FINE_STEP, Grid
-from cranpm.store import SIMULATION
 
 DAY, VERSION = r"^\d{4}-\d{2}-\d{2}$", r"^[0-9a-f]{8}$"
 HIDDEN = re.compile(r"^\.(\d{4}-\d{2}-\d{2})\.([0-9a-f]{8})$")

@@ -5,6 +5,7 @@ from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from cranpm.archive.store import Archive
 from cranpm.core.regions import inside, part_of, regions
 from cranpm.figures.catalogue import draw_figure
 from cranpm.figures.given import Given
@@ -13,7 +14,6 @@ from cranpm.published import places, rasters
 from cranpm.published.runs import Run
 from cranpm.raster import unpacked
 from cranpm.report.parts import Badge, Picture, Report, Section, Table
-from cranpm.store import Archive
 from cranpm.verify.methods import Product
 from cranpm.verify.tally import Tally
 

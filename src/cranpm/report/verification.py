@@ -5,11 +5,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from cranpm.archive.store import SIMULATION
 from cranpm.core.errors import CranpmError
 from cranpm.figures.catalogue import FIGURES, draw_figure
 from cranpm.figures.given import Given
 from cranpm.report.parts import Badge, Picture, Report, Section, Table
-from cranpm.store import SIMULATION
 
 DPI = 110
 DRAWN = ("leads", "regions", "reliability", "spectra", "target")

@@ -3,12 +3,12 @@
 import re
 from pathlib import Path
 
+from cranpm.archive.store import Archive
 from cranpm.core.errors import CranpmError
 from cranpm.published.runs import DAY, current_run, list_runs
 from cranpm.report.forecast import forecast_report
 from cranpm.report.parts import MOST_BYTES
 from cranpm.report.verification import verification_report
-from cranpm.store import Archive
 
 
 def write_report(folder: Path, path: Path, archive: Archive | None = None) -> Path:

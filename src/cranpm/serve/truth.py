@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 
+from cranpm.archive.store import SIMULATION, Archive
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Grid, Window
 from cranpm.core.regions import part_of
-from cranpm.store import SIMULATION, Archive
 
 REOPEN_SECONDS = 60.0
 

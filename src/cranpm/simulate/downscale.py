@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import numba
 import numpy as np
 
+from cranpm.archive.day_data import Statics
 from cranpm.core.geography import Towns
 from cranpm.core.grid import COARSE_STEP, EARTH_RADIUS_KM, Array, Grid, coarsen, refine
-from cranpm.fields import Statics
 from cranpm.simulate.air import AirDay
 from cranpm.simulate.emissions import town_emission
 

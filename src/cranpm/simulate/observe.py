@@ -8,9 +8,9 @@ import numba
 import numpy as np
 from scipy import ndimage
 
+from cranpm.archive.day_data import Stations
 from cranpm.core.geography import Region
 from cranpm.core.grid import Array, Grid
-from cranpm.fields import Stations
 from cranpm.simulate.air import AirDay
 from cranpm.simulate.waves import WaveGrid, Waves, WaveSettings, hours_since_epoch
 

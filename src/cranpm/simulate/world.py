@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from cranpm.archive.day_data import DayFields, Statics, Stations
 from cranpm.core.channels import COARSE_NAMES
 from cranpm.core.days import DayRange
 from cranpm.core.errors import CranpmError
 from cranpm.core.geography import region_of
 from cranpm.core.grid import Array, Domain, Grid, coarsen
-from cranpm.fields import DayFields, Statics, Stations
 from cranpm.simulate import downscale, observe
 from cranpm.simulate.air import WEATHER_HOURS, AirDay, AirState, run_day
 from cranpm.simulate.climate import climate_of

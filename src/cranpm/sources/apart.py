@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from cranpm.archive.day_data import Stations
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Domain
-from cranpm.fields import Stations
 from cranpm.sources.base import Daily, Reading, Seen
 from cranpm.sources.files import Piece, pieces
 

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from cranpm.archive.day_data import PM25_CEILING_UGM3, Stations
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Domain
-from cranpm.fields import PM25_CEILING_UGM3, Stations
 from cranpm.sources.base import DayReader, Reading, Request, Seen, Wanted
 from cranpm.sources.files import Piece, sniff
 

@@ -11,9 +11,9 @@ from typing import Any
 import netCDF4
 import numpy as np
 
+from cranpm.archive.day_data import PM25_CEILING_UGM3
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Domain, Grid
-from cranpm.fields import PM25_CEILING_UGM3
 from cranpm.sources.base import DayReader, Reading, Request, Seen, Wanted
 from cranpm.sources.daily import check_range
 from cranpm.sources.era5 import by_month

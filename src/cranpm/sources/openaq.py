@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from cranpm.archive.day_data import PM25_CEILING_UGM3
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Domain
-from cranpm.fields import PM25_CEILING_UGM3
 from cranpm.sources.base import DayReader, Reading, Request, Seen, Wanted
 from cranpm.sources.eea import LEAST_HOURS, NOISE_UGM3, header
 from cranpm.sources.files import Piece, sniff

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from torch import nn
 
+from cranpm.archive.store import Archive
 from cranpm.core.errors import CranpmError
 from cranpm.networks import Trainable
-from cranpm.store import Archive
 from cranpm.train.material import Material
 from cranpm.train.settings import TrainSettings
 from cranpm.train.start import merged

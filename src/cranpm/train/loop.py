@@ -14,6 +14,7 @@ from lightning_fabric import Fabric
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
+from cranpm.archive.store import Archive
 from cranpm.core.allocator import keep_freed_memory
 from cranpm.core.errors import CranpmError
 from cranpm.inputs import Inputs
@@ -22,7 +23,6 @@ from cranpm.model import CranPM
 from cranpm.model.encoder import Encoder
 from cranpm.networks import Trainable, build
 from cranpm.samples import Batches, Places, TileBatch
-from cranpm.store import Archive
 from cranpm.train.keep import check_disk, keep_weights, make_card
 from cranpm.train.material import gather
 from cranpm.train.optimise import WeightMean, make_optimiser, rate

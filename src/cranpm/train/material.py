@@ -6,13 +6,13 @@ from datetime import date
 
 import numpy as np
 
+from cranpm.archive.day_data import Quality
+from cranpm.archive.store import Archive
 from cranpm.baselines.damped import DampedPersistence, fit_damped
 from cranpm.core.days import check_leakage, usable
 from cranpm.core.errors import CranpmError
-from cranpm.fields import Quality
 from cranpm.samples import land_corners
 from cranpm.scale import Scales, fit_scales
-from cranpm.store import Archive
 from cranpm.train.settings import TrainSettings
 
 PROBE = 64

@@ -6,9 +6,9 @@ from datetime import date, timedelta
 
 import numpy as np
 
+from cranpm.archive.store import Archive
 from cranpm.core.grid import Array, Grid, Window, block_sums, cells_of
 from cranpm.core.regions import inside, regions
-from cranpm.store import Archive
 from cranpm.verify.methods import Method
 from cranpm.verify.stations import sample
 from cranpm.verify.structure import HALO, SQUARE, WAVELENGTHS_PX, power_sums, similarity_sums, squares

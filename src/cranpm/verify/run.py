@@ -13,9 +13,9 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from cranpm.archive.day_data import Quality
+from cranpm.archive.store import Archive
 from cranpm.core.errors import CranpmError
-from cranpm.fields import Quality
-from cranpm.store import Archive
 from cranpm.verify.day import Record, Setting, measure, places
 from cranpm.verify.methods import Method
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from cranpm.archive.day_data import held_out
+from cranpm.archive.store import Archive
 from cranpm.core.grid import Array
-from cranpm.fields import held_out
-from cranpm.store import Archive
 from cranpm.verify.agency import Exceedance, fairmode, index_agreement
 from cranpm.verify.bootstrap import Draws, Interval, draws_for, rmse_change
 from cranpm.verify.day import SCALES, Record, places

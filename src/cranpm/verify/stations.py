@@ -5,9 +5,9 @@ from datetime import date
 
 import numpy as np
 
+from cranpm.archive.day_data import Stations
+from cranpm.archive.store import Archive
 from cranpm.core.grid import EARTH_RADIUS_KM, Array, Grid
-from cranpm.fields import Stations
-from cranpm.store import Archive
 
 FLAT_M = 50.0
 """Standard deviation of elevation within 25 km from which terrain is complex."""

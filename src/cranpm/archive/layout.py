@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 from zarr.codecs import ZstdCodec
 
-from cranpm import __version__, repository
+from cranpm import __version__
+from cranpm.archive import repository
+from cranpm.archive.day_data import Quality, Statics, Stations
+from cranpm.archive.repository import Group
 from cranpm.core.channels import COARSE_NAMES
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Domain, Grid, coarsen
-from cranpm.fields import Quality, Statics, Stations
-from cranpm.repository import Group
 
 SCHEMA = 1
 EPOCH = date(2000, 1, 1)

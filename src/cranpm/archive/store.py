@@ -13,14 +13,14 @@ from typing import Any
 import icechunk
 import numpy as np
 
-from cranpm import repository
+from cranpm.archive import repository
+from cranpm.archive.day_data import DayFields, Quality, Statics, Stations
+from cranpm.archive.layout import EPOCH, SCHEMA, STATION_FIELDS, add_array, axis_index, pack_pm25, unpack_pm25
+from cranpm.archive.repository import Group
 from cranpm.core.channels import COARSE_NAMES
 from cranpm.core.days import gaps
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Domain
-from cranpm.fields import DayFields, Quality, Statics, Stations
-from cranpm.layout import EPOCH, SCHEMA, STATION_FIELDS, add_array, axis_index, pack_pm25, unpack_pm25
-from cranpm.repository import Group
 
 SIMULATION = "simulation"
 """The source of archives that no provider filled."""

@@ -11,7 +11,7 @@ from urllib.parse import urlparse
 import icechunk
 import zarr
 
-from cranpm import seals
+from cranpm.archive import checksums as seals
 from cranpm.core.errors import CranpmError
 
 BRANCH = "main"

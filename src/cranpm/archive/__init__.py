@@ -1,0 +1,1 @@
+"""The archive of days: icechunk, one commit a day, checksums, versions."""
