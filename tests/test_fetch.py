@@ -12,9 +12,9 @@ from command import run_cli
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Domain
-from cranpm.download import download
-from cranpm.fetch import Services, fetch, find_key, plan
-from cranpm.sources.base import Request, Wanted
+from cranpm.providers.download import download
+from cranpm.providers.fetch import Services, fetch, find_key, plan
+from cranpm.providers.provider import Request, Wanted
 
 KEY = "0f3a-secret-key-77"
 DATA = bytes(range(256)) * 4000

@@ -28,20 +28,20 @@ from cranpm.core.channels import COARSE_NAMES, INDEX
 from cranpm.core.days import DayRange
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Domain, Grid
-from cranpm.ingest import files_in, ingest, scan
-from cranpm.native import write_native
 from cranpm.predict import predict
-from cranpm.sources import DAILY, SOURCES, apart, eea, grib
-from cranpm.sources.base import Seen, Wanted
-from cranpm.sources.classic import needed_bytes
-from cranpm.sources.cloud import Cloud
-from cranpm.sources.daily import Timeline
-from cranpm.sources.era5 import CHANNELS
-from cranpm.sources.era5 import _day as era5_day
-from cranpm.sources.files import Piece, pieces, sniff
-from cranpm.sources.place import Place
-from cranpm.sources.regrid import onto
-from cranpm.sources.variable import OPERATIONAL, PRELIMINARY
+from cranpm.providers import DAILY, SOURCES, apart, eea, grib
+from cranpm.providers.cloud import Cloud
+from cranpm.providers.era5 import CHANNELS
+from cranpm.providers.era5 import _day as era5_day
+from cranpm.providers.export import write_native
+from cranpm.providers.ingest import files_in, ingest, scan
+from cranpm.providers.provider import Seen, Wanted
+from cranpm.providers.readers.classic import needed_bytes
+from cranpm.providers.readers.file_grid import Place
+from cranpm.providers.readers.files import Piece, pieces, sniff
+from cranpm.providers.readers.variable import OPERATIONAL, PRELIMINARY
+from cranpm.providers.regrid import onto
+from cranpm.providers.timeline import Timeline
 
 import eccodes  # isort: skip  after PROJ's other users
 
@@ -75,7 +75,7 @@ def here(monkeypatch, filled):
         return json.loads(json.dumps(answer)), arrays
 
     monkeypatch.setattr(apart, "_ask", ask)
-    monkeypatch.setattr("cranpm.ingest.compute", lambda *tasks, **_: compute(*tasks, scheduler="synchronous"))
+    monkeypatch.setattr("cranpm.providers.ingest.compute", lambda *tasks, **_: compute(*tasks, scheduler="synchronous"))
 
 
 @pytest.fixture
@@ -185,7 +185,7 @@ def test_a_killed_ingest_leaves_whole_days_and_goes_on(native, archive, tmp_path
     domain = archive.domain
     script = (
         "import os, signal\n"
-        "from pathlib import Path\nfrom cranpm.core.grid import Domain\nfrom cranpm.ingest import ingest\n"
+        "from pathlib import Path\nfrom cranpm.core.grid import Domain\nfrom cranpm.providers.ingest import ingest\n"
         f"domain = Domain(**{domain.to_json()!r})\n"
         "seen = []\n"
         "def on_day(day, total):\n    seen.append(day)\n    if len(seen) == 2: os.kill(os.getpid(), signal.SIGKILL)\n"

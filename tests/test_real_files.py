@@ -17,14 +17,14 @@ import pytest
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Domain, Grid
-from cranpm.sources import SOURCES, apart, eea, grib, names, netcdf
-from cranpm.sources.base import Seen
-from cranpm.sources.cams import GAS_CONSTANT, VAPOUR, concentration, density
-from cranpm.sources.daily import Timeline
-from cranpm.sources.elevation import read_elevation
-from cranpm.sources.fields import Gridded
-from cranpm.sources.files import Piece
-from cranpm.sources.names import BY_ALIAS, Quantity
+from cranpm.providers import SOURCES, apart, eea, grib, names, netcdf
+from cranpm.providers.cams import GAS_CONSTANT, VAPOUR, concentration, density
+from cranpm.providers.elevation import read_elevation
+from cranpm.providers.gridded import Gridded
+from cranpm.providers.provider import Seen
+from cranpm.providers.quantities import BY_ALIAS, Quantity
+from cranpm.providers.readers.files import Piece
+from cranpm.providers.timeline import Timeline
 
 REAL = Path(os.environ.get("CRANPM_SHARED", Path(__file__).parents[2] / "shared")) / "realdata"
 pytestmark = pytest.mark.skipif(

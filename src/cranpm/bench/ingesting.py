@@ -11,10 +11,10 @@ import netCDF4
 from cranpm.bench.archive import passing_archive
 from cranpm.bench.machine import timed
 from cranpm.core.days import DayRange
-from cranpm.ingest import ingest
-from cranpm.native import write_native
-from cranpm.sources import DAILY
-from cranpm.sources.files import Piece, pieces
+from cranpm.providers import DAILY
+from cranpm.providers.export import write_native
+from cranpm.providers.ingest import ingest
+from cranpm.providers.readers.files import Piece, pieces
 
 DAY = date(2021, 1, 2)
 

@@ -64,7 +64,7 @@ def simulate(
             print(f"{archive}: {added} days added" + (f", {kept} were there already" if kept else ""))
     if native is not None and archive is not None:
         from cranpm.archive.store import Archive
-        from cranpm.native import write_native
+        from cranpm.providers.export import write_native
 
         write_native(Archive(archive), wanted, native)
         print(f"providers' files in {native}")

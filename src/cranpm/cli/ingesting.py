@@ -15,7 +15,7 @@ Places = Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders or
 
 def validate(places: Places, as_json: AsJson = False) -> None:
     """Say what files are and hold, without ingesting them; exit code 1 where one is of no use."""
-    from cranpm.ingest import scan
+    from cranpm.providers.ingest import scan
 
     with err.status("looking", spinner="dots"):
         found = scan(places)
@@ -66,7 +66,7 @@ def ingest(
     """
     from cranpm.core.days import parse_days
     from cranpm.core.grid import parse_domain
-    from cranpm.ingest import ingest as fill
+    from cranpm.providers.ingest import ingest as fill
 
     with progress_bar("ingest", 1, quiet) as bar:
         done: list[object] = []
@@ -121,9 +121,9 @@ def fetch(
     from cranpm.core.days import parse_days
     from cranpm.core.errors import CranpmError
     from cranpm.core.grid import parse_domain
-    from cranpm.fetch import fetch as get
-    from cranpm.fetch import plan
-    from cranpm.sources.base import Request, Wanted
+    from cranpm.providers.fetch import fetch as get
+    from cranpm.providers.fetch import plan
+    from cranpm.providers.provider import Request, Wanted
 
     if days is None and source != "elevation":
         raise CranpmError(expected=f"days for {source}", found="none", remedy="Add --days 2022-01-01..2022-01-31.")

@@ -20,8 +20,8 @@ import numpy as np
 from cranpm.archive.day_data import Stations
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Domain
-from cranpm.sources.base import Daily, Reading, Seen
-from cranpm.sources.files import Piece, pieces
+from cranpm.providers.provider import Daily, Reading, Seen
+from cranpm.providers.readers.files import Piece, pieces
 
 MEMORY_BYTES = 12 * 2**30
 """Of addresses, not of memory in use."""
@@ -37,7 +37,7 @@ class CrashError(Exception):
 def _ask(job: Mapping[str, Any]) -> tuple[Any, dict[str, Array]]:
     """Run a job in a child, whose passing files lie in a folder that goes when it has ended, however it ends."""
     with tempfile.TemporaryDirectory(prefix="cranpm-") as folder:
-        line = [sys.executable, "-P", "-m", "cranpm.sources.apart", folder]
+        line = [sys.executable, "-P", "-m", "cranpm.providers.sandbox", folder]
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("CDS", "ECMWF", "AWS"))}
         told = json.dumps({**job, "limits": [MEMORY_BYTES, SECONDS]})
         try:
@@ -158,7 +158,7 @@ def _day(text: str | None) -> date | None:
 
 
 def _work(job: Mapping[str, Any]) -> tuple[Any, dict[str, Array]]:
-    from cranpm.sources import DAILY, eea, elevation
+    from cranpm.providers import DAILY, eea, elevation
 
     if job["job"] == "look":
         return [one for path in job["paths"] for one in _look(Path(path))], {}
@@ -175,7 +175,7 @@ def _work(job: Mapping[str, Any]) -> tuple[Any, dict[str, Array]]:
 
 
 def _look(path: Path) -> list[dict[str, Any]]:
-    from cranpm.sources import SOURCES
+    from cranpm.providers import SOURCES
 
     try:
         found = pieces(path)

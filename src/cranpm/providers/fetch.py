@@ -17,12 +17,12 @@ from ecmwf.datastores.processing import ProcessingFailedError, Remote
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Domain
-from cranpm.download import ADVICE, PART, download, part_of, status_of, text
-from cranpm.sources import SOURCES
-from cranpm.sources.base import Request, Source, Wanted
-from cranpm.sources.cloud import CLOUDS, Cloud
-from cranpm.sources.files import UNFINISHED
-from cranpm.sources.ifs import Ifs
+from cranpm.providers import SOURCES
+from cranpm.providers.cloud import CLOUDS, Cloud
+from cranpm.providers.download import ADVICE, PART, download, part_of, status_of, text
+from cranpm.providers.ifs import Ifs
+from cranpm.providers.provider import Request, Source, Wanted
+from cranpm.providers.readers.files import UNFINISHED
 
 JOB = UNFINISHED[2]
 KEY_FILES = ("~/.ecmwfdatastoresrc", "~/.cdsapirc")

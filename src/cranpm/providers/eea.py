@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 from cranpm.archive.day_data import PM25_CEILING_UGM3, Stations
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Domain
-from cranpm.sources.base import DayReader, Reading, Request, Seen, Wanted
-from cranpm.sources.files import Piece, sniff
+from cranpm.providers.provider import DayReader, Reading, Request, Seen, Wanted
+from cranpm.providers.readers.files import Piece, sniff
 
 PM25 = 6001
 VALID = (1, 2, 3, 4)

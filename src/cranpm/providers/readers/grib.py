@@ -14,9 +14,9 @@ import eccodes  # isort: skip
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array
-from cranpm.sources.names import BY_ALIAS, BY_NAME, LevelKind, factor
-from cranpm.sources.place import Place
-from cranpm.sources.variable import OPERATIONAL, Variable
+from cranpm.providers.quantities import BY_ALIAS, BY_NAME, LevelKind, factor
+from cranpm.providers.readers.file_grid import Place
+from cranpm.providers.readers.variable import OPERATIONAL, Variable
 
 KINDS: dict[str, LevelKind] = {
     "surface": "surface",

@@ -15,12 +15,12 @@ from zarr.storage import ObjectStore
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Domain
-from cranpm.sources.base import Request, Wanted
-from cranpm.sources.era5 import ALOFT_NAMES, LEVELS, SURFACE_NAMES
-from cranpm.sources.names import BY_ALIAS
-from cranpm.sources.netcdf import SUM_HOURS, decode_times
-from cranpm.sources.place import Place
-from cranpm.sources.write import SPACE, new_layout, put
+from cranpm.providers.era5 import ALOFT_NAMES, LEVELS, SURFACE_NAMES
+from cranpm.providers.netcdf_layout import SPACE, new_layout, put
+from cranpm.providers.provider import Request, Wanted
+from cranpm.providers.quantities import BY_ALIAS
+from cranpm.providers.readers.file_grid import Place
+from cranpm.providers.readers.netcdf import SUM_HOURS, decode_times
 
 
 class Cloud:

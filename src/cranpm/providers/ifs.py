@@ -1,7 +1,7 @@
 """ECMWF's open data: last night's forecast in the place of ERA5, which is five days late. GRIB 2, every three hours."""
 
-from cranpm.sources.base import Request, Wanted
-from cranpm.sources.era5 import LEVELS
+from cranpm.providers.era5 import LEVELS
+from cranpm.providers.provider import Request, Wanted
 
 URL = "https://data.ecmwf.int/forecasts/{day:%Y%m%d}/00z/ifs/0p25/oper/{day:%Y%m%d}000000-{step}h-oper-fc"
 STEPS = tuple(range(0, 25, 3))

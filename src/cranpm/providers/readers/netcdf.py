@@ -12,10 +12,10 @@ import numpy as np
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array
-from cranpm.sources.classic import needed_bytes
-from cranpm.sources.names import BY_ALIAS, RATIOS, LevelKind, factor
-from cranpm.sources.place import Place
-from cranpm.sources.variable import Variable
+from cranpm.providers.quantities import BY_ALIAS, RATIOS, LevelKind, factor
+from cranpm.providers.readers.classic import needed_bytes
+from cranpm.providers.readers.file_grid import Place
+from cranpm.providers.readers.variable import Variable
 
 LATITUDES, LONGITUDES = ("latitude", "lat"), ("longitude", "lon")
 TIMES = ("valid_time", "time", "forecast_period", "forecast_reference_time")

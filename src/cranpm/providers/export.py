@@ -25,9 +25,9 @@ from cranpm.archive.store import Archive
 from cranpm.core.channels import INDEX, LEVELS_HPA
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array
-from cranpm.sources.cams import GAS_CONSTANT, VAPOUR
-from cranpm.sources.eea import CLOCK_HOURS, PM25
-from cranpm.sources.write import MADE_UP, SPACE, new_layout, put
+from cranpm.providers.cams import GAS_CONSTANT, VAPOUR
+from cranpm.providers.eea import CLOCK_HOURS, PM25
+from cranpm.providers.netcdf_layout import MADE_UP, SPACE, new_layout, put
 
 UNITS = {"u": "m s**-1", "v": "m s**-1", "t": "K", "z": "m**2 s**-2", "q": "kg kg**-1"}
 SURFACE = {"u10": "m s**-1", "v10": "m s**-1", "t2m": "K", "sp": "Pa"}

@@ -8,8 +8,8 @@ import numpy as np
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Grid
-from cranpm.sources.names import factor
-from cranpm.sources.variable import Variable
+from cranpm.providers.quantities import factor
+from cranpm.providers.readers.variable import Variable
 
 LEAST_SHARE = 0.75
 """Of the hours of a day, where a policy lets days be incomplete."""

@@ -12,12 +12,12 @@ import numpy as np
 from cranpm.core.channels import COARSE
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Domain
-from cranpm.sources.base import DayReader, Reading, Request, Seen, Wanted
-from cranpm.sources.daily import Timeline, check_range
-from cranpm.sources.era5 import by_month
-from cranpm.sources.fields import Gridded, read_channels, seen, variables
-from cranpm.sources.files import Piece
-from cranpm.sources.names import RATIOS
+from cranpm.providers.era5 import by_month
+from cranpm.providers.gridded import Gridded, read_channels, seen, variables
+from cranpm.providers.provider import DayReader, Reading, Request, Seen, Wanted
+from cranpm.providers.quantities import RATIOS
+from cranpm.providers.readers.files import Piece
+from cranpm.providers.timeline import Timeline, check_range
 
 SPECIES = {channel.name: channel.name.removeprefix("cams_") for channel in COARSE if channel.source == "cams"}
 GAS_CONSTANT, VAPOUR = 287.05, 0.608

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import requests
 
 from cranpm.core.errors import CranpmError
-from cranpm.sources.files import UNFINISHED
+from cranpm.providers.readers.files import UNFINISHED
 
 TRIES = 6
 CHUNK = 2**16

@@ -12,8 +12,8 @@ from rasterio.warp import reproject, transform_bounds
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Grid
-from cranpm.sources.base import Request, Seen, Wanted
-from cranpm.sources.files import Piece, sniff
+from cranpm.providers.provider import Request, Seen, Wanted
+from cranpm.providers.readers.files import Piece, sniff
 
 LOWEST_M, HIGHEST_M = -450.0, 8900.0
 """Of land; a void (-32768, -9999) is below and is no height."""

@@ -11,9 +11,9 @@ import numpy as np
 from cranpm.archive.day_data import PM25_CEILING_UGM3
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Domain
-from cranpm.sources.base import DayReader, Reading, Request, Seen, Wanted
-from cranpm.sources.eea import LEAST_HOURS, NOISE_UGM3, header
-from cranpm.sources.files import Piece, sniff
+from cranpm.providers.eea import LEAST_HOURS, NOISE_UGM3, header
+from cranpm.providers.provider import DayReader, Reading, Request, Seen, Wanted
+from cranpm.providers.readers.files import Piece, sniff
 
 COLUMNS = ("location_id", "sensors_id", "location", "datetime", "lat", "lon", "parameter", "units", "value")
 UNITS = ("µg/m³", "ug/m3", "µg/m3")

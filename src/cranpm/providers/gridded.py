@@ -10,14 +10,14 @@ import numpy as np
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Domain
-from cranpm.sources import grib, netcdf
-from cranpm.sources.base import Reading, Seen
-from cranpm.sources.daily import Timeline
-from cranpm.sources.files import Piece, sniff
-from cranpm.sources.names import LevelKind
-from cranpm.sources.regrid import onto
-from cranpm.sources.variable import Variable
-from cranpm.sources.write import MADE_UP
+from cranpm.providers import grib, netcdf
+from cranpm.providers.netcdf_layout import MADE_UP
+from cranpm.providers.provider import Reading, Seen
+from cranpm.providers.quantities import LevelKind
+from cranpm.providers.readers.files import Piece, sniff
+from cranpm.providers.readers.variable import Variable
+from cranpm.providers.regrid import onto
+from cranpm.providers.timeline import Timeline
 
 READERS = {"netcdf": netcdf.variables, "grib": grib.variables}
 

@@ -13,11 +13,11 @@ import numpy as np
 from cranpm.core.channels import COARSE, Channel
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Domain
-from cranpm.sources.base import DayReader, Reading, Request, Seen, Wanted
-from cranpm.sources.daily import Timeline, check_range
-from cranpm.sources.fields import Gridded, read_channels, seen, variables
-from cranpm.sources.files import Piece
-from cranpm.sources.variable import OPERATIONAL
+from cranpm.providers.gridded import Gridded, read_channels, seen, variables
+from cranpm.providers.provider import DayReader, Reading, Request, Seen, Wanted
+from cranpm.providers.readers.files import Piece
+from cranpm.providers.readers.variable import OPERATIONAL
+from cranpm.providers.timeline import Timeline, check_range
 
 CHANNELS = {channel.name: channel for channel in COARSE if channel.source == "era5"}
 SURFACE = ("u10", "v10", "t2m", "sp", "tp")

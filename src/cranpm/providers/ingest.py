@@ -21,10 +21,10 @@ from cranpm.core.days import DayRange
 from cranpm.core.errors import CranpmError
 from cranpm.core.geography import region_of
 from cranpm.core.grid import Array, Domain
-from cranpm.sources import apart
-from cranpm.sources.base import Reading, Seen
-from cranpm.sources.files import UNFINISHED, Piece, sha256
-from cranpm.sources.write import MADE_UP
+from cranpm.providers import apart
+from cranpm.providers.netcdf_layout import MADE_UP
+from cranpm.providers.provider import Reading, Seen
+from cranpm.providers.readers.files import UNFINISHED, Piece, sha256
 
 LOOK_AT_ONCE = 700
 BATCH_DAYS = 4

@@ -14,14 +14,14 @@ import numpy as np
 from cranpm.archive.day_data import PM25_CEILING_UGM3
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Domain, Grid
-from cranpm.sources.base import DayReader, Reading, Request, Seen, Wanted
-from cranpm.sources.daily import check_range
-from cranpm.sources.era5 import by_month
-from cranpm.sources.files import Piece, sniff
-from cranpm.sources.names import BY_NAME, factor
-from cranpm.sources.netcdf import opened, place_of, unpacked
-from cranpm.sources.regrid import same_points
-from cranpm.sources.write import MADE_UP
+from cranpm.providers.era5 import by_month
+from cranpm.providers.netcdf_layout import MADE_UP
+from cranpm.providers.provider import DayReader, Reading, Request, Seen, Wanted
+from cranpm.providers.quantities import BY_NAME, factor
+from cranpm.providers.readers.files import Piece, sniff
+from cranpm.providers.readers.netcdf import opened, place_of, unpacked
+from cranpm.providers.regrid import same_points
+from cranpm.providers.timeline import check_range
 
 NAMED = re.compile(r"GHAP_PM2\.5_D1K_(\d{4})(\d{2})(\d{2})_V(\d+)\.nc$")
 NAMES = ("PM2.5", "PM25", "GWRPM25")

@@ -6,7 +6,7 @@ from datetime import date
 from typing import Any, Protocol
 
 from cranpm.core.grid import Array, Domain
-from cranpm.sources.files import Piece
+from cranpm.providers.readers.files import Piece
 
 
 @dataclass(frozen=True)

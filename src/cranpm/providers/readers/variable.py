@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cranpm.core.grid import Array
-from cranpm.sources.names import LevelKind, Quantity
-from cranpm.sources.place import Place
+from cranpm.providers.quantities import LevelKind, Quantity
+from cranpm.providers.readers.file_grid import Place
 
 Reader = Callable[[Array, int], Array]
 """(indices of times, index of a level) -> (time, row, column) as stored, NaN missing."""

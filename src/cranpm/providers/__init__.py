@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from cranpm.sources.base import Daily, Source
-from cranpm.sources.cams import Cams
-from cranpm.sources.eea import Eea
-from cranpm.sources.elevation import Elevation
-from cranpm.sources.era5 import Era5
-from cranpm.sources.ghap import Ghap
-from cranpm.sources.openaq import OpenAq
+from cranpm.providers.cams import Cams
+from cranpm.providers.eea import Eea
+from cranpm.providers.elevation import Elevation
+from cranpm.providers.era5 import Era5
+from cranpm.providers.ghap import Ghap
+from cranpm.providers.openaq import OpenAq
+from cranpm.providers.provider import Daily, Source
 
 DAILY: Mapping[str, Daily] = {source.name: source for source in (Ghap(), Cams(), Era5(), Eea(), OpenAq())}
 SOURCES: Mapping[str, Source] = {**DAILY, Elevation.name: Elevation()}

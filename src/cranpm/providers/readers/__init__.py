@@ -1,0 +1,1 @@
+"""Formats in which providers send their files."""
