@@ -8,8 +8,8 @@ from sample_days import FIRST, SMALL
 
 from cranpm.archive.store import Archive
 from cranpm.core.days import DayRange
-from cranpm.fill import simulate_archive
 from cranpm.simulate import SimulationSettings, World
+from cranpm.simulate.job import simulate_archive
 
 SETTINGS = SimulationSettings(first_day=FIRST, spin_up_days=2)
 

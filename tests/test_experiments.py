@@ -34,10 +34,10 @@ from cranpm.experiments.run import (
     world_place,
 )
 from cranpm.experiments.spec import PLANS, Experiment, Row, differences, jobs, load_experiment
-from cranpm.fill import _producer, simulate_archive
 from cranpm.inputs import Inputs
 from cranpm.scale import typical_scales
 from cranpm.simulate import SimulationSettings
+from cranpm.simulate.job import _producer, simulate_archive
 from cranpm.train.settings import load_settings
 
 TINY = """

@@ -9,7 +9,7 @@ from cranpm.archive.store import Archive
 from cranpm.core.days import DayRange, needed
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import DOMAINS, Domain
-from cranpm.fill import SimulationJob, sample, simulate_archive
+from cranpm.simulate.job import SimulationJob, sample, simulate_archive
 
 
 def days(first, last):
@@ -72,7 +72,7 @@ def test_other_worlds_and_domains_are_refused(archive_path, monkeypatch):
     with pytest.raises(CranpmError, match="seed=0, world=factual; found seed=4, world=flat-relief"):
         simulate_archive(str(archive_path), SMALL, days(5, 5), other)
     with monkeypatch.context() as patch:
-        patch.setattr("cranpm.fill.SIMULATOR_VERSION", 99)
+        patch.setattr("cranpm.simulate.job.SIMULATOR_VERSION", 99)
         with pytest.raises(CranpmError, match="simulator=1; found simulator=99"):
             simulate_archive(str(archive_path), SMALL, days(5, 5), SETTINGS)
     with pytest.raises(CranpmError, match="an archive of domain alps"):

@@ -120,9 +120,9 @@ def test_the_check_can_fail():
 
 
 def test_lightning_and_torch_are_not_needed_to_simulate():
-    code = "import sys, cranpm.cli, cranpm.fill, cranpm.cli.forecasting; print(*sys.modules)"
+    code = "import sys, cranpm.cli, cranpm.simulate.job, cranpm.cli.forecasting; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert "cranpm.fill" in loaded
+    assert "cranpm.simulate.job" in loaded
     assert not {"torch", "lightning"} & set(loaded)
 
 

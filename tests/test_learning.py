@@ -7,8 +7,8 @@ import pytest
 from cranpm.archive.store import Archive
 from cranpm.core.days import parse_days
 from cranpm.core.grid import DOMAINS
-from cranpm.fill import simulate_archive
 from cranpm.simulate import SimulationSettings
+from cranpm.simulate.job import simulate_archive
 from cranpm.train import load_settings, train
 from cranpm.train.settings import SHIPPED
 

@@ -8,8 +8,8 @@ import pytest
 from cranpm.core.days import parse_days
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import DOMAINS, Grid
-from cranpm.fill import SimulationJob, sample
-from cranpm.realism import PREDICTORS, Check, Sample, judge
+from cranpm.simulate.job import SimulationJob, sample
+from cranpm.simulate.realism import PREDICTORS, Check, Sample, judge
 
 GRID = Grid(50, 4, 0.25, 10, 14)
 

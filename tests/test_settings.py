@@ -2,7 +2,7 @@ import pytest
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.settings import load
-from cranpm.fill import SimulationJob
+from cranpm.simulate.job import SimulationJob
 
 
 @pytest.fixture

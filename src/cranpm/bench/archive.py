@@ -18,8 +18,8 @@ from cranpm.archive.store import Archive
 from cranpm.bench.machine import copy_bandwidth, peak_memory, timed
 from cranpm.core.days import DayRange
 from cranpm.core.grid import TILE, Window, parse_domain
-from cranpm.fill import simulate_archive
 from cranpm.simulate import SimulationSettings
+from cranpm.simulate.job import simulate_archive
 
 FIRST = date(2021, 1, 1)
 SAMPLES = 60

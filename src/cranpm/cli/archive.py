@@ -41,9 +41,10 @@ def simulate(
     a later range continues the same world. With `--report` the realism of the days is printed: from the archive, or,
     where none is named, from a run that is not stored.
     """
-    from cranpm import fill, realism
     from cranpm.core.days import needed
     from cranpm.core.settings import load
+    from cranpm.simulate import job as fill
+    from cranpm.simulate import realism
 
     extra = [*(override or ()), *([f"simulation.world={world}"] if world else [])]
     job = load(fill.SimulationJob, settings, extra, domain=domain, days=days)

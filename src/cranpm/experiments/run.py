@@ -24,11 +24,11 @@ from cranpm.core.days import reach, usable
 from cranpm.core.errors import CranpmError
 from cranpm.experiments.intervene import Intervened
 from cranpm.experiments.spec import Experiment, Job
-from cranpm.fill import simulate_archive
 from cranpm.inputs import Inputs
 from cranpm.model.cost import size
 from cranpm.scale import Scales
 from cranpm.simulate import SimulationSettings
+from cranpm.simulate.job import simulate_archive
 from cranpm.train.loop import Run
 from cranpm.train.material import gather
 from cranpm.train.settings import TrainSettings

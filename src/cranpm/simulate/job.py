@@ -12,8 +12,8 @@ from cranpm.archive.store import SIMULATION, Archive, ArchiveWriter
 from cranpm.core.days import DayRange, parse_days
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Domain, parse_domain
-from cranpm.realism import Sample, sample_archive, sample_world
 from cranpm.simulate import SIMULATOR_VERSION, SavedAir, SimulationSettings, World
+from cranpm.simulate.realism import Sample, sample_archive, sample_world
 
 OnDay = Callable[[date], None]
 
