@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from cranpm.core.channels import INDEX
 from cranpm.core.grid import DOMAINS, Domain
-from cranpm.model import CranPM, NetworkSettings, build, preset
-from cranpm.scale import typical_scales
+from cranpm.network import CranPM, NetworkSettings, build, preset
+from cranpm.network.scaling import typical_scales
 
 torch.set_num_threads(1)  # small tensors gain nothing from more, and lose much where cores are shared
 

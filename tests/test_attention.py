@@ -7,9 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cranpm.model.attention import DropPath, RelativeBias, SelfAttention, attend
-from cranpm.model.patches import PatchEmbedding, pad, patch_mean, sine_cosine
-from cranpm.model.swin import WindowAttention, from_windows, to_windows
+from cranpm.network.attention import DropPath, RelativeBias, SelfAttention, attend
+from cranpm.network.patches import PatchEmbedding, pad, patch_mean, sine_cosine
+from cranpm.network.swin import WindowAttention, from_windows, to_windows
 
 
 def naive_attention(core: SelfAttention, tokens: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:

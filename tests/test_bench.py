@@ -16,8 +16,8 @@ from cranpm.bench.ingesting import bench_ingest
 from cranpm.bench.machine import forget_peak_memory, peak_memory
 from cranpm.bench.scaling import FULL, OURS, WINDOWS, bench_scaling, draw_scaling, scaling_table
 from cranpm.core.errors import CranpmError
-from cranpm.model import preset
-from cranpm.model.cost import cost
+from cranpm.network import preset
+from cranpm.network.cost import cost
 from cranpm.train.settings import SHIPPED, load_settings
 
 BOX = "48,7,42.75,12.25"

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from cranpm.model import NetworkSettings, build, preset
-from cranpm.model.cost import LiveMemory, cost, example, size
+from cranpm.network import NetworkSettings, build, preset
+from cranpm.network.cost import LiveMemory, cost, example, size
 
 
 @pytest.fixture(scope="module")

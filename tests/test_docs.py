@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from cranpm.archive.store import Archive
-from cranpm.model import preset
-from cranpm.model.cost import cost
+from cranpm.network import preset
+from cranpm.network.cost import cost
 
 DOCS = Path(__file__).parents[1] / "docs"
 

@@ -35,7 +35,7 @@ from cranpm.experiments.run import (
 )
 from cranpm.experiments.spec import PLANS, Experiment, Row, differences, jobs, load_experiment
 from cranpm.inputs import Inputs
-from cranpm.scale import typical_scales
+from cranpm.network.scaling import typical_scales
 from cranpm.simulate import SimulationSettings
 from cranpm.simulate.job import _producer, simulate_archive
 from cranpm.train.settings import load_settings

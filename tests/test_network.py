@@ -12,9 +12,9 @@ from torch import Tensor
 from cranpm.core.channels import COARSE_NAMES
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import DOMAINS, Domain
-from cranpm.model import CranPM, NetworkSettings, build, encoder, preset
-from cranpm.model.bridge import FUSIONS
-from cranpm.scale import Scales, typical_scales
+from cranpm.network import CranPM, NetworkSettings, build, encoder, preset
+from cranpm.network.bridge import FUSIONS
+from cranpm.network.scaling import Scales, typical_scales
 
 ABLATIONS = {
     **{f"fusion {name}": {"fusion": name} for name in FUSIONS},

@@ -15,9 +15,9 @@ from cranpm.core.channels import INDEX
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Grid, coarsen, refine
 from cranpm.inputs import Inputs
-from cranpm.networks import build
+from cranpm.network.registry import build
+from cranpm.network.scaling import typical_scales
 from cranpm.predict import predict
-from cranpm.scale import typical_scales
 from cranpm.train import load_settings, train
 from cranpm.train.optimise import make_optimiser
 from cranpm.train.settings import SHIPPED, OptimiserSettings

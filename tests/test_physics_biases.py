@@ -7,9 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cranpm.model.elevation import ElevationAttention, elevation_bias, highest_between
-from cranpm.model.places import sample, token_centres
-from cranpm.model.wind import SECTORS, WindScan, scan_orders, sector, unit_wind, upwind, upwind_on_grid
+from cranpm.network.elevation import ElevationAttention, elevation_bias, highest_between
+from cranpm.network.token_geometry import sample, token_centres
+from cranpm.network.wind import SECTORS, WindScan, scan_orders, sector, unit_wind, upwind, upwind_on_grid
 
 ONE = torch.tensor(1.0)
 anything = st.floats(width=32, allow_nan=True, allow_infinity=True)

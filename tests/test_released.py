@@ -13,11 +13,11 @@ from torch import Tensor
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Domain
-from cranpm.model import Released, ReleasedSettings, build, preset
-from cranpm.model.cost import size
-from cranpm.model.places import token_centres
-from cranpm.model.released import CHANNELS, SCALES, degrees_aligned
-from cranpm.scale import Scales
+from cranpm.network import Released, ReleasedSettings, build, preset
+from cranpm.network.cost import size
+from cranpm.network.released import CHANNELS, SCALES, degrees_aligned
+from cranpm.network.scaling import Scales
+from cranpm.network.token_geometry import token_centres
 from cranpm.weights import load_weights
 
 PARITY = Path(os.environ.get("CRANPM_SHARED", Path(__file__).parents[2] / "shared")) / "parity"

@@ -22,7 +22,7 @@ from cranpm.core.days import DayRange, usable
 from cranpm.core.errors import CranpmError
 from cranpm.core.settings import load
 from cranpm.loss import LossSettings, loss_terms, weighted
-from cranpm.scale import fit_scales
+from cranpm.network.scaling import fit_scales
 from cranpm.train import TrainSettings, train
 from cranpm.train.material import gather
 from cranpm.train.optimise import WeightMean, make_optimiser, rate

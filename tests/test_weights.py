@@ -19,8 +19,8 @@ from cranpm.bench.machine import peak_memory
 from cranpm.core.channels import COARSE_NAMES
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import DOMAINS, Grid
-from cranpm.model import CranPM, build, preset
-from cranpm.scale import Scales
+from cranpm.network import CranPM, build, preset
+from cranpm.network.scaling import Scales
 from cranpm.weights import Card, Weights, card_for, import_weights, load_weights, save_weights
 from cranpm.weights.confine import confine
 from cranpm.weights.sealed import SUMS

@@ -10,13 +10,13 @@ from test_network import run, with_switches
 from torch import Tensor, nn
 
 from cranpm.core.grid import Domain
-from cranpm.model import CranPM, build, preset
-from cranpm.model.bridge import LEAST
-from cranpm.model.elevation import elevation_bias
-from cranpm.model.meeting import Meeting, meet
-from cranpm.model.patches import sine_cosine
-from cranpm.model.places import token_centres
-from cranpm.scale import typical_scales
+from cranpm.network import CranPM, build, preset
+from cranpm.network.bridge import LEAST
+from cranpm.network.elevation import elevation_bias
+from cranpm.network.patches import sine_cosine
+from cranpm.network.scaling import typical_scales
+from cranpm.network.tile_geometry import Meeting, meet
+from cranpm.network.token_geometry import token_centres
 
 STEP_KM = 111.2
 

@@ -16,8 +16,8 @@ from cranpm import __version__
 from cranpm.archive.store import Archive
 from cranpm.bench.machine import forget_peak_memory, peak_memory
 from cranpm.bench.network import gemm_peak
-from cranpm.model.cost import size
-from cranpm.precision import has_bf16
+from cranpm.network.cost import size
+from cranpm.network.precision import has_bf16
 from cranpm.providers.fetch import find_key
 from cranpm.train.keep import disk_need_gb, free_disk_gb
 from cranpm.train.loop import Run

@@ -20,8 +20,8 @@ from cranpm.core.days import LEADS
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import EVERYWHERE, TILE, Array, Grid, Window
 from cranpm.inputs import WIND, Inputs
-from cranpm.networks import AnyNetwork
-from cranpm.precision import DTYPES, Precision, best_precision
+from cranpm.network.precision import DTYPES, Precision, best_precision
+from cranpm.network.registry import AnyNetwork
 from cranpm.tiles import OVERLAP, Mosaic, Plan, adaptive_plan
 from cranpm.weights import Weights
 

@@ -23,7 +23,7 @@ from cranpm.core.channels import INDEX
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Window
 from cranpm.inputs import Inputs, days_together
-from cranpm.networks import AnyNetworkSettings
+from cranpm.network.registry import AnyNetworkSettings
 
 Share = Annotated[float, Field(ge=0, le=1)]
 CORNER_STEP = 64

@@ -7,8 +7,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from cranpm.baselines.body import FRAMES, Body, BodySettings, ToCells
-from cranpm.model.attention import Block, SelfAttention, attend, heads_first
-from cranpm.model.patches import pad, sine_cosine
+from cranpm.network.attention import Block, SelfAttention, attend, heads_first
+from cranpm.network.patches import pad, sine_cosine
 
 
 class VariablePool(nn.Module):

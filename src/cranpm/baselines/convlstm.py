@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from cranpm.baselines.body import Body, BodySettings, ToCells
-from cranpm.model.patches import pad
+from cranpm.network.patches import pad
 
 State = tuple[Tensor, Tensor]
 

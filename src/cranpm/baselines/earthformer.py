@@ -8,8 +8,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from cranpm.baselines.body import FRAMES, Body, BodySettings, ToCells
-from cranpm.model.attention import Mlp, SelfAttention, attend, heads_first
-from cranpm.model.patches import pad, sine_cosine
+from cranpm.network.attention import Mlp, SelfAttention, attend, heads_first
+from cranpm.network.patches import pad, sine_cosine
 
 VECTORS = 8
 Axis = Literal[1, 2, 3]

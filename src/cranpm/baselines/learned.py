@@ -23,10 +23,10 @@ from cranpm.baselines.topoflow import TopoFlow
 from cranpm.core.days import LEADS
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import COARSE_STEP, FINE_STEP
-from cranpm.model.context import TwoSteps, check_channels, check_finite, check_tiles, lead_index
-from cranpm.model.cranpm import FINE_SCALE
-from cranpm.model.places import token_centres
-from cranpm.scale import Scales
+from cranpm.network.context import TwoSteps, check_channels, check_finite, check_tiles, lead_index
+from cranpm.network.cranpm import FINE_SCALE
+from cranpm.network.scaling import Scales
+from cranpm.network.token_geometry import token_centres
 
 OpponentName = Literal["convlstm", "simvp", "earthformer", "climax", "topoflow"]
 BODIES: Mapping[OpponentName, type[Body]] = {

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from cranpm.baselines.body import FRAMES, Body, BodySettings, ToCells
-from cranpm.model.patches import pad
+from cranpm.network.patches import pad
 
 KERNELS = (3, 5, 7, 11)
 GROUPS = 8

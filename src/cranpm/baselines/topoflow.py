@@ -6,8 +6,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from cranpm.baselines.body import FRAMES, Body, BodySettings, ToCells
-from cranpm.model.encoder import Encoder
-from cranpm.model.settings import BranchSettings, NetworkSettings
+from cranpm.network.encoder import Encoder
+from cranpm.network.settings import BranchSettings, NetworkSettings
 
 ELEVATION_SCALE_M = 1000.0
 

@@ -11,9 +11,9 @@ from cranpm.bench.machine import forget_peak_memory, peak_memory, timed
 from cranpm.bench.network import gemm_peak
 from cranpm.core.days import LEADS, DayRange
 from cranpm.inputs import Inputs
-from cranpm.model import AnySettings, build
-from cranpm.model.cost import cost
-from cranpm.precision import best_precision
+from cranpm.network import AnySettings, build
+from cranpm.network.cost import cost
+from cranpm.network.precision import best_precision
 from cranpm.predict import predict
 from cranpm.tiles import adaptive_plan, even_plan, facts, land_plan
 from cranpm.weights import Weights, card_for

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 
 from cranpm.bench.machine import forget_peak_memory, peak_memory
-from cranpm.model import AnySettings, Network, build
-from cranpm.model.cost import KEYS, Cost, cost, example, watch
-from cranpm.precision import DTYPES, Precision, gemm, has_bf16, parse_precision
+from cranpm.network import AnySettings, Network, build
+from cranpm.network.cost import KEYS, Cost, cost, example, watch
+from cranpm.network.precision import DTYPES, Precision, gemm, has_bf16, parse_precision
 
 SIDES = (1024, 2048, 4096)
 ROUNDS = 3

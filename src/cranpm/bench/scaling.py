@@ -18,10 +18,10 @@ from cranpm.bench.machine import timed
 from cranpm.core.grid import DOMAINS
 from cranpm.figures import check_picture
 from cranpm.figures.style import INK
-from cranpm.model import Network, NetworkSettings, build
-from cranpm.model.attention import Block, SelfAttention, heads_first
-from cranpm.model.cost import LiveMemory, example, size
-from cranpm.model.swin import WindowAttention
+from cranpm.network import Network, NetworkSettings, build
+from cranpm.network.attention import Block, SelfAttention, heads_first
+from cranpm.network.cost import LiveMemory, example, size
+from cranpm.network.swin import WindowAttention
 from cranpm.tiles import even_plan
 from cranpm.verify.table import Table
 

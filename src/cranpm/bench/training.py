@@ -8,8 +8,8 @@ from typing import Any
 from cranpm.bench.archive import passing_archive
 from cranpm.bench.machine import forget_peak_memory, peak_memory, timed
 from cranpm.core.days import DayRange
-from cranpm.model import AnySettings, build
-from cranpm.model.cost import example
+from cranpm.network import AnySettings, build
+from cranpm.network.cost import example
 from cranpm.train.loop import Run
 from cranpm.train.settings import SplitSettings, TrainSettings
 

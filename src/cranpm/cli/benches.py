@@ -13,7 +13,7 @@ from cranpm.cli.network import Preset, chosen
 
 if TYPE_CHECKING:
     from cranpm.bench.network import NetworkBench
-    from cranpm.precision import Precision
+    from cranpm.network.precision import Precision
 
 app = typer.Typer(help="Measure speed on this machine, beside what the machine can do at best.", no_args_is_help=True)
 
@@ -132,7 +132,7 @@ def scaling(
     """Memory, operations and time over the size of the domain: full attention, windows only, and ours."""
     from cranpm import bench
     from cranpm.core.errors import CranpmError
-    from cranpm.model import NetworkSettings
+    from cranpm.network import NetworkSettings
 
     settings = chosen(preset, override)
     if not isinstance(settings, NetworkSettings):

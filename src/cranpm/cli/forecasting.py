@@ -50,7 +50,7 @@ def forecast(
     from cranpm.core.days import parse_days, parse_leads
     from cranpm.core.grid import EVERYWHERE
     from cranpm.core.regions import parse_region
-    from cranpm.precision import parse_precision
+    from cranpm.network.precision import parse_precision
     from cranpm.predict import predict
     from cranpm.products import check_formats, publish
     from cranpm.weights import find_weights

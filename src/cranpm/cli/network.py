@@ -12,8 +12,8 @@ from rich.text import Text
 from cranpm.cli.console import AsJson, Overrides, err, out, printable
 
 if TYPE_CHECKING:
-    from cranpm.model import AnySettings
-    from cranpm.model.cost import Cost
+    from cranpm.network import AnySettings
+    from cranpm.network.cost import Cost
     from cranpm.weights import Weights
 
 model_app = typer.Typer(help="Look at the network.", no_args_is_help=True)
@@ -24,7 +24,7 @@ Preset = Annotated[str, typer.Option(help="paper, small, tiny or released.")]
 def chosen(preset: str, override: list[str] | None) -> "AnySettings":
     """Settings of a preset with single settings changed."""
     from cranpm.core.settings import load
-    from cranpm.model import preset as find
+    from cranpm.network import preset as find
 
     settings = find(preset)
     return load(type(settings), None, override or (), **settings.model_dump())
@@ -36,7 +36,7 @@ def summary(preset: Preset = "paper", override: Overrides = None, as_json: AsJso
 
     Any switch can be set, for example `--set fusion=add` or `--set fine.depth=3`.
     """
-    from cranpm.model.cost import cost
+    from cranpm.network.cost import cost
 
     result = cost(chosen(preset, override))
     if as_json:
@@ -101,7 +101,7 @@ def show(
 
 
 def _print_weights(folder: Path, weights: "Weights") -> None:
-    from cranpm.model.cost import size
+    from cranpm.network.cost import size
 
     card = weights.card
     table = Table(show_header=False, title=Text(f"weights {folder}"))

@@ -19,12 +19,12 @@ from cranpm.core.grid import Array, Grid, Window
 from cranpm.figures import check_picture, data_label, draw_coast, extent
 from cranpm.figures.style import INK
 from cranpm.inputs import Inputs
-from cranpm.model import CranPM
-from cranpm.model.attention import heads_first, key_mask
-from cranpm.model.bridge import CrossAttention
-from cranpm.model.context import DayContext
-from cranpm.model.elevation import ElevationAttention
-from cranpm.model.meeting import Sight
+from cranpm.network import CranPM
+from cranpm.network.attention import heads_first, key_mask
+from cranpm.network.bridge import CrossAttention
+from cranpm.network.context import DayContext
+from cranpm.network.elevation import ElevationAttention
+from cranpm.network.tile_geometry import Sight
 from cranpm.verify.table import Table
 
 VIEWS = ("as learned", "without wind bias", "without biases")

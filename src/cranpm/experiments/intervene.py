@@ -13,7 +13,7 @@ from cranpm.archive.store import Archive
 from cranpm.core.channels import COARSE_NAMES
 from cranpm.core.grid import Window
 from cranpm.inputs import WIND, Inputs
-from cranpm.scale import Scales
+from cranpm.network.scaling import Scales
 
 WINDS = [index for index, name in enumerate(COARSE_NAMES) if name[0] in "uv"]
 CAMS = [index for index, name in enumerate(COARSE_NAMES) if name.startswith("cams")]

@@ -25,8 +25,8 @@ from cranpm.core.errors import CranpmError
 from cranpm.experiments.intervene import Intervened
 from cranpm.experiments.spec import Experiment, Job
 from cranpm.inputs import Inputs
-from cranpm.model.cost import size
-from cranpm.scale import Scales
+from cranpm.network.cost import size
+from cranpm.network.scaling import Scales
 from cranpm.simulate import SimulationSettings
 from cranpm.simulate.job import simulate_archive
 from cranpm.train.loop import Run

@@ -8,7 +8,7 @@ from torch import nn
 
 from cranpm.archive.store import Archive
 from cranpm.core.errors import CranpmError
-from cranpm.networks import Trainable
+from cranpm.network.registry import Trainable
 from cranpm.train.material import Material
 from cranpm.train.settings import TrainSettings
 from cranpm.train.start import merged

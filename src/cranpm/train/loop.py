@@ -19,9 +19,9 @@ from cranpm.core.allocator import keep_freed_memory
 from cranpm.core.errors import CranpmError
 from cranpm.inputs import Inputs
 from cranpm.loss import loss_terms, weighted
-from cranpm.model import CranPM
-from cranpm.model.encoder import Encoder
-from cranpm.networks import Trainable, build
+from cranpm.network import CranPM
+from cranpm.network.encoder import Encoder
+from cranpm.network.registry import Trainable, build
 from cranpm.samples import Batches, Places, TileBatch
 from cranpm.train.keep import check_disk, keep_weights, make_card
 from cranpm.train.material import gather

@@ -11,8 +11,8 @@ from cranpm.archive.store import Archive
 from cranpm.baselines.damped import DampedPersistence, fit_damped
 from cranpm.core.days import check_leakage, usable
 from cranpm.core.errors import CranpmError
+from cranpm.network.scaling import Scales, fit_scales
 from cranpm.samples import land_corners
-from cranpm.scale import Scales, fit_scales
 from cranpm.train.settings import TrainSettings
 
 PROBE = 64

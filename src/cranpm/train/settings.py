@@ -21,8 +21,8 @@ from cranpm.baselines.learned import OpponentName, OpponentSettings, opponent
 from cranpm.core.days import DayRange, Splits, parse_days
 from cranpm.core.settings import load
 from cranpm.loss import LossSettings
-from cranpm.model import NetworkSettings, preset
-from cranpm.precision import Precision
+from cranpm.network import NetworkSettings, preset
+from cranpm.network.precision import Precision
 from cranpm.samples import SampleSettings
 
 SHIPPED = Path(__file__).parent / "recipes"

@@ -8,10 +8,10 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from cranpm.core.errors import CranpmError
-from cranpm.model import CranPM
-from cranpm.model.attention import SelfAttention
-from cranpm.model.bridge import CrossAttention
-from cranpm.networks import Trainable, build
+from cranpm.network import CranPM
+from cranpm.network.attention import SelfAttention
+from cranpm.network.bridge import CrossAttention
+from cranpm.network.registry import Trainable, build
 from cranpm.train.settings import StartSettings, TrainSettings
 from cranpm.weights import Weights, load_weights
 

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import DOMAINS
-from cranpm.model import ReleasedSettings
-from cranpm.model.released import CHANNELS, SCALES
-from cranpm.scale import Scales
+from cranpm.network import ReleasedSettings
+from cranpm.network.released import CHANNELS, SCALES
+from cranpm.network.scaling import Scales
 from cranpm.weights.card import Card, ReleasedKind
 
 CONFIG = "config.json"

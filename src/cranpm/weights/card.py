@@ -10,9 +10,9 @@ from cranpm.baselines.learned import OpponentName, OpponentSettings
 from cranpm.core.channels import COARSE
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import COARSE_STEP, FINE_STEP, Grid
-from cranpm.model import NetworkSettings, ReleasedSettings
-from cranpm.networks import AnyNetwork
-from cranpm.scale import Scales
+from cranpm.network import NetworkSettings, ReleasedSettings
+from cranpm.network.registry import AnyNetwork
+from cranpm.network.scaling import Scales
 
 LICENCE = "Apache-2.0"
 

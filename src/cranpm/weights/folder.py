@@ -13,7 +13,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from cranpm.core.errors import CranpmError
-from cranpm.networks import AnyNetwork, build
+from cranpm.network.registry import AnyNetwork, build
 from cranpm.weights import authors
 from cranpm.weights.card import Card
 from cranpm.weights.readme import readme

@@ -1,7 +1,7 @@
 """The model card: what a person reads before using weights."""
 
-from cranpm.model.cost import size
-from cranpm.networks import AnyNetwork
+from cranpm.network.cost import size
+from cranpm.network.registry import AnyNetwork
 from cranpm.weights.card import Card
 
 

@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
-from cranpm.model.presets import AnySettings, Network, build
+from cranpm.network.presets import AnySettings, Network, build
 
 Shape = tuple[int, ...]
 KEYS = "bridge keys and values"

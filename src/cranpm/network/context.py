@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from cranpm.core.errors import CranpmError
-from cranpm.scale import Scales
+from cranpm.network.scaling import Scales
 
 Memory = tuple[Tensor, ...]
 """What the bridge keeps of a day's tokens: in cross-attention, the keys and values of its layers."""

@@ -10,13 +10,13 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from cranpm.core.grid import COARSE_STEP
-from cranpm.model.bridge import FUSIONS
-from cranpm.model.context import DayContext, TwoSteps, check_channels, check_finite, check_tiles, lead_index
-from cranpm.model.decoder import Decoder, SmoothChange
-from cranpm.model.encoder import Encoder
-from cranpm.model.meeting import meet
-from cranpm.model.settings import NetworkSettings
-from cranpm.scale import Scales
+from cranpm.network.bridge import FUSIONS
+from cranpm.network.context import DayContext, TwoSteps, check_channels, check_finite, check_tiles, lead_index
+from cranpm.network.decoder import Decoder, SmoothChange
+from cranpm.network.encoder import Encoder
+from cranpm.network.scaling import Scales
+from cranpm.network.settings import NetworkSettings
+from cranpm.network.tile_geometry import meet
 
 FINE_CHANNELS = 5
 FINE_SCALE = (1000.0, 90.0, 180.0)

@@ -8,10 +8,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from cranpm.core.grid import COARSE_STEP, FINE_STEP
-from cranpm.model.context import DayContext
-from cranpm.model.places import fold, offsets, sample, token_centres, unfold
-from cranpm.model.settings import FusionName, NetworkSettings
-from cranpm.model.wind import upwind
+from cranpm.network.context import DayContext
+from cranpm.network.settings import FusionName, NetworkSettings
+from cranpm.network.token_geometry import fold, offsets, sample, token_centres, unfold
+from cranpm.network.wind import upwind
 
 THOUSAND_KM = 1000 / 111.2
 """In degrees of latitude."""

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from cranpm.model.attention import BLOCKED, RelativeBias, SelfAttention, key_mask
+from cranpm.network.attention import BLOCKED, RelativeBias, SelfAttention, key_mask
 
 
 class WindowAttention(nn.Module):

@@ -15,17 +15,17 @@ from torch import Tensor, nn
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import COARSE_STEP, FINE_STEP
-from cranpm.model.attention import Block, SelfAttention
-from cranpm.model.bridge import CrossLayers
-from cranpm.model.context import DayContext, Memory, check_channels, check_finite, check_tiles, lead_index
-from cranpm.model.decoder import Doubling
-from cranpm.model.elevation import elevation_bias
-from cranpm.model.meeting import Sight
-from cranpm.model.patches import PatchEmbedding, patch_mean, sine_cosine
-from cranpm.model.places import sample, token_centres
-from cranpm.model.settings import Positive
-from cranpm.model.wind import unit_wind
-from cranpm.scale import Scales
+from cranpm.network.attention import Block, SelfAttention
+from cranpm.network.bridge import CrossLayers
+from cranpm.network.context import DayContext, Memory, check_channels, check_finite, check_tiles, lead_index
+from cranpm.network.decoder import Doubling
+from cranpm.network.elevation import elevation_bias
+from cranpm.network.patches import PatchEmbedding, patch_mean, sine_cosine
+from cranpm.network.scaling import Scales
+from cranpm.network.settings import Positive
+from cranpm.network.tile_geometry import Sight
+from cranpm.network.token_geometry import sample, token_centres
+from cranpm.network.wind import unit_wind
 
 LEADS = (1, 2, 3, 4)
 CHANNELS: tuple[str, ...] = (

@@ -1,9 +1,9 @@
 """Every network that forecasts here: ours, the one that its authors released, and the learned opponents."""
 
 from cranpm.baselines.learned import Opponent, OpponentSettings
-from cranpm.model import CranPM, NetworkSettings, Released, ReleasedSettings
-from cranpm.model import build as build_ours
-from cranpm.scale import Scales, typical_scales
+from cranpm.network import CranPM, NetworkSettings, Released, ReleasedSettings
+from cranpm.network import build as build_ours
+from cranpm.network.scaling import Scales, typical_scales
 
 Trainable = CranPM | Opponent
 AnyNetwork = CranPM | Opponent | Released

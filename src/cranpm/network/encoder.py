@@ -5,12 +5,12 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from cranpm.model.attention import Block
-from cranpm.model.elevation import ElevationAttention, highest_between
-from cranpm.model.patches import PatchEmbedding, pad, patch_mean, sine_cosine
-from cranpm.model.settings import BranchSettings, NetworkSettings
-from cranpm.model.swin import WindowAttention
-from cranpm.model.wind import WindScan, upwind_on_grid
+from cranpm.network.attention import Block
+from cranpm.network.elevation import ElevationAttention, highest_between
+from cranpm.network.patches import PatchEmbedding, pad, patch_mean, sine_cosine
+from cranpm.network.settings import BranchSettings, NetworkSettings
+from cranpm.network.swin import WindowAttention
+from cranpm.network.wind import WindScan, upwind_on_grid
 
 
 class Encoder(nn.Module):

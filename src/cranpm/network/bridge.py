@@ -12,11 +12,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cranpm.model.attention import Block, Mlp, SelfAttention, attend, heads_first
-from cranpm.model.context import Memory
-from cranpm.model.meeting import Meeting, Sight
-from cranpm.model.places import fold, unfold
-from cranpm.model.settings import FusionName, NetworkSettings
+from cranpm.network.attention import Block, Mlp, SelfAttention, attend, heads_first
+from cranpm.network.context import Memory
+from cranpm.network.settings import FusionName, NetworkSettings
+from cranpm.network.tile_geometry import Meeting, Sight
+from cranpm.network.token_geometry import fold, unfold
 
 LEAST = 1e-3
 """1000 km: a distance of nothing has no gradient."""

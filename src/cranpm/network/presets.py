@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from cranpm.core.errors import CranpmError
-from cranpm.model.cranpm import CranPM
-from cranpm.model.released import SCALES as RELEASED_SCALES
-from cranpm.model.released import Released, ReleasedSettings
-from cranpm.model.settings import BranchSettings, NetworkSettings
-from cranpm.scale import Scales, typical_scales
+from cranpm.network.cranpm import CranPM
+from cranpm.network.released import SCALES as RELEASED_SCALES
+from cranpm.network.released import Released, ReleasedSettings
+from cranpm.network.scaling import Scales, typical_scales
+from cranpm.network.settings import BranchSettings, NetworkSettings
 
 AnySettings = NetworkSettings | ReleasedSettings
 Network = CranPM | Released

@@ -12,8 +12,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from cranpm.model.places import offsets, token_centres
-from cranpm.model.swin import from_windows, to_windows
+from cranpm.network.swin import from_windows, to_windows
+from cranpm.network.token_geometry import offsets, token_centres
 
 SECTORS = 16
 CALM_MS = 0.1
