@@ -10,7 +10,7 @@ from sample_days import SMALL
 from scipy.ndimage import gaussian_filter
 
 from cranpm.baselines import FITTED, SIMPLE, fit_damped, simple
-from cranpm.baselines.learned import Opponent, OpponentName, OpponentSettings, opponent, unblurred
+from cranpm.baselines.learned.baseline import Opponent, OpponentName, OpponentSettings, opponent, unblurred
 from cranpm.core.channels import INDEX
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Grid, coarsen, refine

@@ -16,7 +16,7 @@ import torch
 from model_cases import batch, random_network
 
 from cranpm import cli
-from cranpm.baselines.damped import DampedPersistence, fit_damped
+from cranpm.baselines.simple.damped import DampedPersistence, fit_damped
 from cranpm.core.channels import COARSE
 from cranpm.core.days import DayRange, usable
 from cranpm.core.errors import CranpmError

@@ -4,11 +4,11 @@ The simple ones need an archive alone, two of them fitted on training days; the 
 """
 
 from cranpm.archive.store import Archive
-from cranpm.baselines.base import Baseline
-from cranpm.baselines.cams import Cams
-from cranpm.baselines.climatology import Climatology
-from cranpm.baselines.damped import Damped, DampedPersistence, fit_damped
-from cranpm.baselines.persistence import Persistence
+from cranpm.baselines.simple.baseline import Baseline
+from cranpm.baselines.simple.cams import Cams
+from cranpm.baselines.simple.climatology import Climatology
+from cranpm.baselines.simple.damped import Damped, DampedPersistence, fit_damped
+from cranpm.baselines.simple.persistence import Persistence
 from cranpm.core.errors import CranpmError
 
 SIMPLE = ("persistence", "damped", "climatology", "cams")

@@ -1,6 +1,6 @@
 """Every network that forecasts here: ours, the one that its authors released, and the learned opponents."""
 
-from cranpm.baselines.learned import Opponent, OpponentSettings
+from cranpm.baselines.learned.baseline import Opponent, OpponentSettings
 from cranpm.network import CranPM, NetworkSettings, Released, ReleasedSettings
 from cranpm.network import build as build_ours
 from cranpm.network.scaling import Scales, typical_scales

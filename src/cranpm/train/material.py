@@ -8,7 +8,7 @@ import numpy as np
 
 from cranpm.archive.day_data import Quality
 from cranpm.archive.store import Archive
-from cranpm.baselines.damped import DampedPersistence, fit_damped
+from cranpm.baselines.simple.damped import DampedPersistence, fit_damped
 from cranpm.core.days import check_leakage, usable
 from cranpm.core.errors import CranpmError
 from cranpm.network.scaling import Scales, fit_scales

@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from cranpm.baselines.learned import OpponentName, OpponentSettings, opponent
+from cranpm.baselines.learned.baseline import OpponentName, OpponentSettings, opponent
 from cranpm.core.days import DayRange, Splits, parse_days
 from cranpm.core.settings import load
 from cranpm.loss import LossSettings

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cranpm.baselines.damped import DampedPersistence
+from cranpm.baselines.simple.damped import DampedPersistence
 from cranpm.core.grid import Array, Window
 from cranpm.inputs import Inputs
 from cranpm.samples import land_corners

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from cranpm import __version__
-from cranpm.baselines.learned import OpponentName, OpponentSettings
+from cranpm.baselines.learned.baseline import OpponentName, OpponentSettings
 from cranpm.core.channels import COARSE
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import COARSE_STEP, FINE_STEP, Grid

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from jaxtyping import Float
 from torch import Tensor
 
-from cranpm.baselines.body import FRAMES, Body, BodySettings, ToCells
+from cranpm.baselines.learned.backbone import FRAMES, Body, BodySettings, ToCells
 from cranpm.network.encoder import Encoder
 from cranpm.network.settings import BranchSettings, NetworkSettings
 

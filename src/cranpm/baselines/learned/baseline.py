@@ -14,12 +14,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 from torch.nn import functional
 
-from cranpm.baselines.body import FRAMES, Body, BodySettings
-from cranpm.baselines.climax import ClimaX
-from cranpm.baselines.convlstm import ConvLSTM
-from cranpm.baselines.earthformer import Earthformer
-from cranpm.baselines.simvp import SimVP
-from cranpm.baselines.topoflow import TopoFlow
+from cranpm.baselines.learned.backbone import FRAMES, Body, BodySettings
+from cranpm.baselines.learned.climax import ClimaX
+from cranpm.baselines.learned.convlstm import ConvLSTM
+from cranpm.baselines.learned.earthformer import Earthformer
+from cranpm.baselines.learned.simvp import SimVP
+from cranpm.baselines.learned.topoflow import TopoFlow
 from cranpm.core.days import LEADS
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import COARSE_STEP, FINE_STEP

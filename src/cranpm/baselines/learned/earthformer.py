@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from cranpm.baselines.body import FRAMES, Body, BodySettings, ToCells
+from cranpm.baselines.learned.backbone import FRAMES, Body, BodySettings, ToCells
 from cranpm.network.attention import Mlp, SelfAttention, attend, heads_first
 from cranpm.network.patches import pad, sine_cosine
 

@@ -7,7 +7,7 @@ from datetime import date
 
 import numpy as np
 
-from cranpm.baselines.base import Baseline
+from cranpm.baselines.simple.baseline import Baseline
 from cranpm.core.channels import INDEX
 from cranpm.core.grid import EVERYWHERE, Array, Window, refine
 

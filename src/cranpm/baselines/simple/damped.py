@@ -11,7 +11,7 @@ import numpy as np
 
 from cranpm.archive.layout import FILL, PM25_STEP, unpack_pm25
 from cranpm.archive.store import Archive
-from cranpm.baselines.base import Baseline
+from cranpm.baselines.simple.baseline import Baseline
 from cranpm.core.days import LEADS
 from cranpm.core.grid import EVERYWHERE, Array, Window
 

@@ -4,7 +4,7 @@ from datetime import date, timedelta
 
 import numpy as np
 
-from cranpm.baselines.damped import FittedBaseline
+from cranpm.baselines.simple.damped import FittedBaseline
 from cranpm.core.grid import EVERYWHERE, Array, Window
 
 

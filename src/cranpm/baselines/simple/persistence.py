@@ -2,7 +2,7 @@
 
 from datetime import date
 
-from cranpm.baselines.base import Baseline
+from cranpm.baselines.simple.baseline import Baseline
 from cranpm.core.grid import EVERYWHERE, Array, Window
 
 

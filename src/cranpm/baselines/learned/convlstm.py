@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from cranpm.baselines.body import Body, BodySettings, ToCells
+from cranpm.baselines.learned.backbone import Body, BodySettings, ToCells
 from cranpm.network.patches import pad
 
 State = tuple[Tensor, Tensor]
