@@ -11,8 +11,8 @@ from model_cases import TINY, random_network
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import DOMAINS, Grid
 from cranpm.experiments.attention import VIEWS, Look, look, moved, strengths, tile_in, watched, windiest
-from cranpm.inputs import Inputs
 from cranpm.network.bridge import CrossAttention
+from cranpm.training.inputs import Inputs
 from cranpm.weights import card_for, save_weights
 
 SIZE = 128

@@ -18,7 +18,7 @@ from cranpm.bench.scaling import FULL, OURS, WINDOWS, bench_scaling, draw_scalin
 from cranpm.core.errors import CranpmError
 from cranpm.network import preset
 from cranpm.network.cost import cost
-from cranpm.train.settings import SHIPPED, load_settings
+from cranpm.training.settings import SHIPPED, load_settings
 
 BOX = "48,7,42.75,12.25"
 

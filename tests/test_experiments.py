@@ -34,11 +34,11 @@ from cranpm.experiments.run import (
     world_place,
 )
 from cranpm.experiments.spec import PLANS, Experiment, Row, differences, jobs, load_experiment
-from cranpm.inputs import Inputs
 from cranpm.network.scaling import typical_scales
 from cranpm.simulate import SimulationSettings
 from cranpm.simulate.job import _producer, simulate_archive
-from cranpm.train.settings import load_settings
+from cranpm.training.inputs import Inputs
+from cranpm.training.settings import load_settings
 
 TINY = """
 title = "Two ways"

@@ -14,9 +14,9 @@ from test_train import settings
 from cranpm.archive.store import Archive
 from cranpm.core.errors import CranpmError
 from cranpm.doctor import machine_checks, run_checks, source_checks
-from cranpm.train import keep, train
-from cranpm.train.settings import SHIPPED, StartSettings, load_settings
-from cranpm.train.start import LowRank, merged, projections, starting_weights, tune
+from cranpm.training import keep, train
+from cranpm.training.finetune import LowRank, merged, projections, starting_weights, tune
+from cranpm.training.settings import SHIPPED, StartSettings, load_settings
 from cranpm.weights import card_for, load_weights, save_weights
 
 

@@ -25,9 +25,9 @@ from cranpm.core.channels import INDEX
 from cranpm.core.days import parse_leads
 from cranpm.core.errors import CranpmError
 from cranpm.core.regions import parse_region, regions
-from cranpm.inputs import Inputs
 from cranpm.network import build
 from cranpm.tiles import Mosaic, adaptive_plan, seam_excess
+from cranpm.training.inputs import Inputs
 from cranpm.weights import Weights, card_for, find_weights, save_weights
 from cranpm.weights.folder import SHIPPED
 

@@ -9,8 +9,8 @@ from cranpm.core.days import parse_days
 from cranpm.core.grid import DOMAINS
 from cranpm.simulate import SimulationSettings
 from cranpm.simulate.job import simulate_archive
-from cranpm.train import load_settings, train
-from cranpm.train.settings import SHIPPED
+from cranpm.training import load_settings, train
+from cranpm.training.settings import SHIPPED
 
 MARGIN = {1: 0.05, 2: 0.05, 3: 0.05}
 """Skill against damped persistence that must be exceeded; seed 0."""

@@ -5,7 +5,7 @@ import torch
 from focal_frequency_loss import FocalFrequencyLoss
 
 from cranpm.core.errors import CranpmError
-from cranpm.loss import LossSettings, Term, bilinear, focal_frequency, loss_terms, station_error, weighted
+from cranpm.training.loss import LossSettings, Term, bilinear, focal_frequency, loss_terms, station_error, weighted
 
 NO_STATIONS = torch.full((2, 1, 3), torch.nan)
 

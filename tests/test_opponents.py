@@ -14,13 +14,13 @@ from cranpm.baselines.learned.baseline import Opponent, OpponentName, OpponentSe
 from cranpm.core.channels import INDEX
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Grid, coarsen, refine
-from cranpm.inputs import Inputs
 from cranpm.network.registry import build
 from cranpm.network.scaling import typical_scales
 from cranpm.predict import predict
-from cranpm.train import load_settings, train
-from cranpm.train.optimise import make_optimiser
-from cranpm.train.settings import SHIPPED, OptimiserSettings
+from cranpm.training import load_settings, train
+from cranpm.training.inputs import Inputs
+from cranpm.training.optimiser import make_optimiser
+from cranpm.training.settings import SHIPPED, OptimiserSettings
 from cranpm.weights import Weights, card_for, load_weights, save_weights
 
 NAMES = get_args(OpponentName)

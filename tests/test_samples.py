@@ -11,8 +11,8 @@ from model_cases import TINY, random_network
 from cranpm.archive.day_data import held_out
 from cranpm.core.days import usable
 from cranpm.core.errors import CranpmError
-from cranpm.inputs import Inputs
-from cranpm.samples import Batches, Places, SampleSettings, land_corners
+from cranpm.training.batches import Batches, Places, SampleSettings, land_corners
+from cranpm.training.inputs import Inputs
 
 SETTINGS = SampleSettings(days=2, tiles=3, held_out_stations=0.5)
 NETWORK = TINY.model_copy(update={"fine": TINY.fine.model_copy(update={"shape": (96, 96)})})

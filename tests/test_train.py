@@ -21,15 +21,15 @@ from cranpm.core.channels import COARSE
 from cranpm.core.days import DayRange, usable
 from cranpm.core.errors import CranpmError
 from cranpm.core.settings import load
-from cranpm.loss import LossSettings, loss_terms, weighted
 from cranpm.network.scaling import fit_scales
-from cranpm.train import TrainSettings, train
-from cranpm.train.material import gather
-from cranpm.train.optimise import WeightMean, make_optimiser, rate
-from cranpm.train.record import rows
-from cranpm.train.settings import SHIPPED, OptimiserSettings
-from cranpm.train.state import states
-from cranpm.train.validate import TileScores
+from cranpm.training import TrainSettings, train
+from cranpm.training.checkpoints import states
+from cranpm.training.loss import LossSettings, loss_terms, weighted
+from cranpm.training.optimiser import WeightMean, make_optimiser, rate
+from cranpm.training.records import rows
+from cranpm.training.settings import SHIPPED, OptimiserSettings
+from cranpm.training.tile_scores import TileScores
+from cranpm.training.training_data import gather
 from cranpm.verify.tally import Tally
 from cranpm.weights import load_weights
 

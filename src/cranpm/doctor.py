@@ -19,9 +19,9 @@ from cranpm.bench.network import gemm_peak
 from cranpm.network.cost import size
 from cranpm.network.precision import has_bf16
 from cranpm.providers.fetch import find_key
-from cranpm.train.keep import disk_need_gb, free_disk_gb
-from cranpm.train.loop import Run
-from cranpm.train.settings import TrainSettings
+from cranpm.training.loop import Run
+from cranpm.training.retention import disk_need_gb, free_disk_gb
+from cranpm.training.settings import TrainSettings
 
 STEPS = 3
 TIGHT = 0.8

@@ -10,8 +10,8 @@ from cranpm.bench.machine import forget_peak_memory, peak_memory, timed
 from cranpm.core.days import DayRange
 from cranpm.network import AnySettings, build
 from cranpm.network.cost import example
-from cranpm.train.loop import Run
-from cranpm.train.settings import SplitSettings, TrainSettings
+from cranpm.training.loop import Run
+from cranpm.training.settings import SplitSettings, TrainSettings
 
 SPLITS = SplitSettings.model_validate(
     {"train": "2021-01-01..2021-02-20", "validation": "2021-02-21..2021-02-27", "test": "2021-02-28..2021-03-06"}

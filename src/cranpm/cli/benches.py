@@ -51,7 +51,7 @@ def train(
 ) -> None:
     """Tiles a second of loader, step and both on two simulated months; and what encoding a day once saves."""
     from cranpm import bench
-    from cranpm.train import load_settings
+    from cranpm.training import load_settings
 
     with err.status("measuring training"):
         facts = bench.bench_training(load_settings(settings, override or ()))

@@ -85,8 +85,8 @@ def attention(
     from cranpm.core.days import parse_days
     from cranpm.core.regions import parse_region
     from cranpm.experiments import attention as opened
-    from cranpm.inputs import Inputs
-    from cranpm.train.start import paper_network
+    from cranpm.training.finetune import paper_network
+    from cranpm.training.inputs import Inputs
     from cranpm.weights import load_weights
 
     inputs, network = Inputs(Archive(archive)), paper_network(load_weights(weights)).eval()

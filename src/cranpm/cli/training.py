@@ -10,7 +10,7 @@ from rich.table import Table
 from cranpm.cli.console import Overrides, Quiet, err, out
 
 if TYPE_CHECKING:
-    from cranpm.train import TrainSettings
+    from cranpm.training import TrainSettings
 
 SettingsFile = Annotated[
     Path, typer.Argument(metavar="SETTINGS.toml", help="A file, or the name of shipped settings, as alps.toml.")
@@ -37,7 +37,7 @@ def train(
     A run that was stopped, by whatever, goes on with `--resume` as if nothing had happened, to the bit. Several
     processes: `torchrun --nproc-per-node 2 -m cranpm train ...`.
     """
-    from cranpm.train import load_settings
+    from cranpm.training import load_settings
 
     changes = [*([f"opponent.kind={model}"] if model else []), *(override or ())]
     _run(load_settings(settings, changes), archive, folder, resume, quiet)
@@ -60,8 +60,8 @@ def finetune(
 
     What is written are ordinary weights: low-rank changes are merged into the matrices.
     """
-    from cranpm.train import load_settings
-    from cranpm.train.start import paper_network
+    from cranpm.training import load_settings
+    from cranpm.training.finetune import paper_network
     from cranpm.weights import load_weights
 
     network = paper_network(load_weights(weights)).settings.model_dump(mode="json")
@@ -85,7 +85,7 @@ def doctor(
     from cranpm.archive.store import Archive
     from cranpm.core.errors import CranpmError
     from cranpm.doctor import machine_checks, run_checks, source_checks
-    from cranpm.train import load_settings
+    from cranpm.training import load_settings
 
     if (settings is None) != (archive is None):
         raise CranpmError(
@@ -108,7 +108,7 @@ def doctor(
 def _run(wanted: "TrainSettings", archive: str, folder: Path, resume: bool, quiet: bool) -> None:
     """Train with a progress bar and print the scores on test days."""
     from cranpm.archive.store import Archive
-    from cranpm.train.loop import Run
+    from cranpm.training.loop import Run
 
     with err.status("checking days, fitting scales and damped persistence on training days", spinner="dots"):
         run = Run(wanted, Archive(archive), folder, resume)

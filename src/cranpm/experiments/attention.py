@@ -18,13 +18,13 @@ from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Grid, Window
 from cranpm.figures import check_picture, data_label, draw_coast, extent
 from cranpm.figures.style import INK
-from cranpm.inputs import Inputs
 from cranpm.network import CranPM
 from cranpm.network.attention import heads_first, key_mask
 from cranpm.network.bridge import CrossAttention
 from cranpm.network.context import DayContext
 from cranpm.network.elevation import ElevationAttention
 from cranpm.network.tile_geometry import Sight
+from cranpm.training.inputs import Inputs
 from cranpm.verify.table import Table
 
 VIEWS = ("as learned", "without wind bias", "without biases")

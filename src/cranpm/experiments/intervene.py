@@ -12,8 +12,8 @@ from torch import Tensor
 from cranpm.archive.store import Archive
 from cranpm.core.channels import COARSE_NAMES
 from cranpm.core.grid import Window
-from cranpm.inputs import WIND, Inputs
 from cranpm.network.scaling import Scales
+from cranpm.training.inputs import WIND, Inputs
 
 WINDS = [index for index, name in enumerate(COARSE_NAMES) if name[0] in "uv"]
 CAMS = [index for index, name in enumerate(COARSE_NAMES) if name.startswith("cams")]

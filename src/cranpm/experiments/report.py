@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from cranpm import __version__
 from cranpm.experiments.run import FACTUAL, load_result
 from cranpm.experiments.spec import BUDGETS, Experiment, Job
-from cranpm.train.validate import METHODS, TileScores
+from cranpm.training.tile_scores import METHODS, TileScores
 from cranpm.verify.bootstrap import Interval, draws_for, rmse_change
 from cranpm.verify.table import SURE, Table, percent
 

@@ -24,15 +24,15 @@ from cranpm.core.days import reach, usable
 from cranpm.core.errors import CranpmError
 from cranpm.experiments.intervene import Intervened
 from cranpm.experiments.spec import Experiment, Job
-from cranpm.inputs import Inputs
 from cranpm.network.cost import size
 from cranpm.network.scaling import Scales
 from cranpm.simulate import SimulationSettings
 from cranpm.simulate.job import simulate_archive
-from cranpm.train.loop import Run
-from cranpm.train.material import gather
-from cranpm.train.settings import TrainSettings
-from cranpm.train.validate import TileScores, fixed_tiles, score, spread_days
+from cranpm.training.inputs import Inputs
+from cranpm.training.loop import Run
+from cranpm.training.settings import TrainSettings
+from cranpm.training.tile_scores import TileScores, fixed_tiles, score, spread_days
+from cranpm.training.training_data import gather
 from cranpm.verify.tally import Tally
 from cranpm.weights import load_weights
 

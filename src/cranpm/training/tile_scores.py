@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from cranpm.baselines.simple.damped import DampedPersistence
 from cranpm.core.grid import Array, Window
-from cranpm.inputs import Inputs
-from cranpm.samples import land_corners
+from cranpm.training.batches import land_corners
+from cranpm.training.inputs import Inputs
 from cranpm.verify.tally import Tally
 
 METHODS = ("network", "persistence", "damped")

@@ -20,10 +20,10 @@ from pydantic import (
 from cranpm.baselines.learned.baseline import OpponentName, OpponentSettings, opponent
 from cranpm.core.days import DayRange, Splits, parse_days
 from cranpm.core.settings import load
-from cranpm.loss import LossSettings
 from cranpm.network import NetworkSettings, preset
 from cranpm.network.precision import Precision
-from cranpm.samples import SampleSettings
+from cranpm.training.batches import SampleSettings
+from cranpm.training.loss import LossSettings
 
 SHIPPED = Path(__file__).parent / "recipes"
 """Settings that come with the package."""

@@ -9,11 +9,11 @@ from torch import nn
 from cranpm.archive.store import Archive
 from cranpm.core.errors import CranpmError
 from cranpm.network.registry import Trainable
-from cranpm.train.material import Material
-from cranpm.train.settings import TrainSettings
-from cranpm.train.start import merged
-from cranpm.train.state import KEPT
-from cranpm.train.validate import TileScores
+from cranpm.training.checkpoints import KEPT
+from cranpm.training.finetune import merged
+from cranpm.training.settings import TrainSettings
+from cranpm.training.tile_scores import TileScores
+from cranpm.training.training_data import Material
 from cranpm.weights import Card, card_for, load_weights, save_weights
 
 BYTES = 4

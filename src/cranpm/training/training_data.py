@@ -12,8 +12,8 @@ from cranpm.baselines.simple.damped import DampedPersistence, fit_damped
 from cranpm.core.days import check_leakage, usable
 from cranpm.core.errors import CranpmError
 from cranpm.network.scaling import Scales, fit_scales
-from cranpm.samples import land_corners
-from cranpm.train.settings import TrainSettings
+from cranpm.training.batches import land_corners
+from cranpm.training.settings import TrainSettings
 
 PROBE = 64
 

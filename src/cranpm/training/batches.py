@@ -22,8 +22,8 @@ from cranpm.archive.store import Archive
 from cranpm.core.channels import INDEX
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Window
-from cranpm.inputs import Inputs, days_together
 from cranpm.network.registry import AnyNetworkSettings
+from cranpm.training.inputs import Inputs, days_together
 
 Share = Annotated[float, Field(ge=0, le=1)]
 CORNER_STEP = 64

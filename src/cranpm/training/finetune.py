@@ -12,7 +12,7 @@ from cranpm.network import CranPM
 from cranpm.network.attention import SelfAttention
 from cranpm.network.bridge import CrossAttention
 from cranpm.network.registry import Trainable, build
-from cranpm.train.settings import StartSettings, TrainSettings
+from cranpm.training.settings import StartSettings, TrainSettings
 from cranpm.weights import Weights, load_weights
 
 

@@ -12,7 +12,7 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from cranpm.core.errors import CranpmError
-from cranpm.train.optimise import WeightMean
+from cranpm.training.optimiser import WeightMean
 from cranpm.weights.sealed import read_sealed, write_sealed
 
 NETWORK, OPTIMISER, MEAN, RANDOM, PLACE = (

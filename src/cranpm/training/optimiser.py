@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from cranpm.train.settings import OptimiserSettings
+from cranpm.training.settings import OptimiserSettings
 
 DECAYED = ("weight", "up", "down")
 """Names of matrices and kernels in their modules; all other parameters are positions, vectors or strengths."""

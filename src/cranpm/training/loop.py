@@ -17,20 +17,20 @@ from torch.utils.data import DataLoader
 from cranpm.archive.store import Archive
 from cranpm.core.allocator import keep_freed_memory
 from cranpm.core.errors import CranpmError
-from cranpm.inputs import Inputs
-from cranpm.loss import loss_terms, weighted
 from cranpm.network import CranPM
 from cranpm.network.encoder import Encoder
 from cranpm.network.registry import Trainable, build
-from cranpm.samples import Batches, Places, TileBatch
-from cranpm.train.keep import check_disk, keep_weights, make_card
-from cranpm.train.material import gather
-from cranpm.train.optimise import WeightMean, make_optimiser, rate
-from cranpm.train.record import EPOCHS, Record, rows
-from cranpm.train.settings import TrainSettings
-from cranpm.train.start import starting_weights, tune
-from cranpm.train.state import Place, load_state, save_state
-from cranpm.train.validate import TileScores, fixed_tiles, score
+from cranpm.training.batches import Batches, Places, TileBatch
+from cranpm.training.checkpoints import Place, load_state, save_state
+from cranpm.training.finetune import starting_weights, tune
+from cranpm.training.inputs import Inputs
+from cranpm.training.loss import loss_terms, weighted
+from cranpm.training.optimiser import WeightMean, make_optimiser, rate
+from cranpm.training.records import EPOCHS, Record, rows
+from cranpm.training.retention import check_disk, keep_weights, make_card
+from cranpm.training.settings import TrainSettings
+from cranpm.training.tile_scores import TileScores, fixed_tiles, score
+from cranpm.training.training_data import gather
 from cranpm.weights import load_weights
 
 PRECISION = {"fp32": "32-true", "bf16": "bf16-mixed"}
