@@ -26,8 +26,8 @@ from cranpm.figures.given import Given
 from cranpm.figures.maps import _round_length, aggregate, beyond
 from cranpm.figures.overview import overview
 from cranpm.figures.style import PM25, drawing
-from cranpm.predict import Forecast
-from cranpm.products import to_dataset, write_netcdf
+from cranpm.forecasting.engine import Forecast
+from cranpm.forecasting.publication.writer import to_dataset, write_netcdf
 from cranpm.verify.methods import Product
 
 LAND = np.ones(SMALL.fine.shape, bool)

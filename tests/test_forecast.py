@@ -16,7 +16,6 @@ from model_cases import TINY
 from sample_days import PRODUCER, SMALL, STATIONS, make_day
 
 import cranpm
-from cranpm import predict
 from cranpm.archive.day_data import Quality, Statics
 from cranpm.archive.layout import create_archive
 from cranpm.archive.store import Archive, ArchiveWriter
@@ -25,8 +24,9 @@ from cranpm.core.channels import INDEX
 from cranpm.core.days import parse_leads
 from cranpm.core.errors import CranpmError
 from cranpm.core.regions import parse_region, regions
+from cranpm.forecasting import engine as predict
+from cranpm.forecasting.tiles import Mosaic, adaptive_plan, seam_excess
 from cranpm.network import build
-from cranpm.tiles import Mosaic, adaptive_plan, seam_excess
 from cranpm.training.inputs import Inputs
 from cranpm.weights import Weights, card_for, find_weights, save_weights
 from cranpm.weights.folder import SHIPPED

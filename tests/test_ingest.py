@@ -28,7 +28,7 @@ from cranpm.core.channels import COARSE_NAMES, INDEX
 from cranpm.core.days import DayRange
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Domain, Grid
-from cranpm.predict import predict
+from cranpm.forecasting.engine import predict
 from cranpm.providers import DAILY, SOURCES, apart, eea, grib
 from cranpm.providers.cloud import Cloud
 from cranpm.providers.era5 import CHANNELS

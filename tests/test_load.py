@@ -11,9 +11,9 @@ from contextlib import closing
 import pytest
 
 from cranpm.bench.serving import peak_memory_of, running_server
-from cranpm.predict import predict
-from cranpm.products import publish
-from cranpm.published.runs import current_run
+from cranpm.forecasting.engine import predict
+from cranpm.forecasting.publication.reader import current_run
+from cranpm.forecasting.publication.writer import publish
 
 pytestmark = pytest.mark.long
 

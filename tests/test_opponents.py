@@ -14,9 +14,9 @@ from cranpm.baselines.learned.baseline import Opponent, OpponentName, OpponentSe
 from cranpm.core.channels import INDEX
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Grid, coarsen, refine
+from cranpm.forecasting.engine import predict
 from cranpm.network.registry import build
 from cranpm.network.scaling import typical_scales
-from cranpm.predict import predict
 from cranpm.training import load_settings, train
 from cranpm.training.inputs import Inputs
 from cranpm.training.optimiser import make_optimiser

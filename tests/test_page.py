@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import uvicorn
 
-from cranpm import products
-from cranpm.predict import predict
-from cranpm.products import publish
+from cranpm.forecasting.engine import predict
+from cranpm.forecasting.publication import writer as products
+from cranpm.forecasting.publication.writer import publish
 from cranpm.serve import create_app
 
 ROOT = Path(__file__).parents[1]

@@ -14,11 +14,11 @@ import pytest
 import rasterio
 import xarray
 
-from cranpm import products
 from cranpm.core.errors import CranpmError
-from cranpm.predict import Forecast, predict
-from cranpm.products import point, publish, to_dataset
-from cranpm.raster import packed, unpacked
+from cranpm.forecasting.engine import Forecast, predict
+from cranpm.forecasting.publication import writer as products
+from cranpm.forecasting.publication.geotiff import packed, unpacked
+from cranpm.forecasting.publication.writer import point, publish, to_dataset
 
 ALL = ("nc", "zarr", "tif", "png")
 
@@ -154,8 +154,8 @@ def test_a_folder_of_somebody_else_is_left_alone(forecast, archive, tmp_path):
 WRITER = """
 import sys, time
 from pathlib import Path
-from cranpm import products
-from cranpm.predict import predict
+from cranpm.forecasting.publication import writer as products
+from cranpm.forecasting.engine import predict
 from cranpm.archive.store import Archive
 archive = Archive(sys.argv[1])
 def slowly(name):

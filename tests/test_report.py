@@ -10,10 +10,10 @@ from command import run_cli
 
 from cranpm.baselines import simple
 from cranpm.core.errors import CranpmError
-from cranpm.predict import predict
-from cranpm.products import publish
-from cranpm.published.places import box
-from cranpm.published.runs import list_runs
+from cranpm.forecasting.engine import predict
+from cranpm.forecasting.publication.points import box
+from cranpm.forecasting.publication.reader import list_runs
+from cranpm.forecasting.publication.writer import publish
 from cranpm.report import write_report
 from cranpm.verify import Plan, Product, Simple, all_tables, judge, mean_maps, write, write_means
 

@@ -21,17 +21,17 @@ from matplotlib import colors
 from PIL import Image
 from rio_tiler.io import Reader
 
-from cranpm import products
 from cranpm.archive.day_data import DayFields
 from cranpm.archive.store import ArchiveWriter
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Grid
 from cranpm.figures.style import EXCEEDANCE, INDEX, PM25
-from cranpm.predict import predict
-from cranpm.products import publish
-from cranpm.published import rasters
-from cranpm.published.runs import list_runs
-from cranpm.raster import MISSING, packed, unpacked, write_cog
+from cranpm.forecasting.engine import predict
+from cranpm.forecasting.publication import rasters
+from cranpm.forecasting.publication import writer as products
+from cranpm.forecasting.publication.geotiff import MISSING, packed, unpacked, write_cog
+from cranpm.forecasting.publication.reader import list_runs
+from cranpm.forecasting.publication.writer import publish
 from cranpm.serve import create_app, made, service, truth
 from cranpm.serve.tiles import colours
 

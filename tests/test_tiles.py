@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cranpm.core.errors import CranpmError
 from cranpm.core.geography import region_of
 from cranpm.core.grid import DOMAINS
-from cranpm.tiles import Mosaic, Plan, adaptive_plan, even_plan, facts, land_plan, seam_excess
+from cranpm.forecasting.tiles import Mosaic, Plan, adaptive_plan, even_plan, facts, land_plan, seam_excess
 
 side = st.integers(40, 260)
 

@@ -15,9 +15,9 @@ from cranpm.baselines import fit_damped, simple
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import coarsen
 from cranpm.core.regions import regions
-from cranpm.predict import predict
-from cranpm.products import publish
-from cranpm.raster import packed, unpacked
+from cranpm.forecasting.engine import predict
+from cranpm.forecasting.publication.geotiff import packed, unpacked
+from cranpm.forecasting.publication.writer import publish
 from cranpm.verify import Plan, Product, Simple, all_tables, judge, mean_maps, means_table, verify, write_means
 from cranpm.verify.day import SCALES, STRIP, Setting, measure
 from cranpm.verify.run import load_records

@@ -16,14 +16,14 @@ def forecast(
     """A checked forecast as the dataset that NetCDF files hold.
 
     `archive` is a place or an Archive, `day` a date or its text, `weights` a folder, Weights,
-    "shipped" or "persistence"; `how` is passed on to `cranpm.predict.predict`.
+    "shipped" or "persistence"; `how` is passed on to `cranpm.forecasting.engine.predict`.
     """
     from datetime import date
 
     from cranpm.archive.store import Archive
     from cranpm.core.days import parse_day
-    from cranpm.predict import predict
-    from cranpm.products import to_dataset
+    from cranpm.forecasting.engine import predict
+    from cranpm.forecasting.publication.writer import to_dataset
     from cranpm.weights import Weights, find_weights
 
     opened = archive if isinstance(archive, Archive) else Archive(str(archive))

@@ -10,11 +10,11 @@ from cranpm.bench.archive import passing_archive
 from cranpm.bench.machine import forget_peak_memory, peak_memory, timed
 from cranpm.bench.network import gemm_peak
 from cranpm.core.days import LEADS, DayRange
+from cranpm.forecasting.engine import predict
+from cranpm.forecasting.tiles import adaptive_plan, even_plan, facts, land_plan
 from cranpm.network import AnySettings, build
 from cranpm.network.cost import cost
 from cranpm.network.precision import best_precision
-from cranpm.predict import predict
-from cranpm.tiles import adaptive_plan, even_plan, facts, land_plan
 from cranpm.training.inputs import Inputs
 from cranpm.weights import Weights, card_for
 

@@ -18,11 +18,11 @@ from cranpm.bench.machine import timed
 from cranpm.core.grid import DOMAINS
 from cranpm.figures import check_picture
 from cranpm.figures.style import INK
+from cranpm.forecasting.tiles import even_plan
 from cranpm.network import Network, NetworkSettings, build
 from cranpm.network.attention import Block, SelfAttention, heads_first
 from cranpm.network.cost import LiveMemory, example, size
 from cranpm.network.swin import WindowAttention
-from cranpm.tiles import even_plan
 from cranpm.verify.table import Table
 
 Shape = tuple[int, int]

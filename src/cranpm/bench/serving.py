@@ -24,9 +24,9 @@ from cranpm.bench.archive import passing_archive
 from cranpm.bench.machine import timed
 from cranpm.core.days import DayRange
 from cranpm.core.grid import Grid
-from cranpm.predict import predict
-from cranpm.products import publish
-from cranpm.published.runs import current_run
+from cranpm.forecasting.engine import predict
+from cranpm.forecasting.publication.reader import current_run
+from cranpm.forecasting.publication.writer import publish
 from cranpm.serve.tiles import draw_tile
 
 DAY = date(2022, 1, 25)

@@ -12,8 +12,8 @@ from cranpm.archive.store import Archive
 from cranpm.bench.archive import passing_archive
 from cranpm.bench.machine import forget_peak_memory, peak_memory, timed
 from cranpm.core.days import LEADS, DayRange
-from cranpm.predict import predict
-from cranpm.products import publish
+from cranpm.forecasting.engine import predict
+from cranpm.forecasting.publication.writer import publish
 from cranpm.verify.day import Setting, measure
 from cranpm.verify.methods import Product
 

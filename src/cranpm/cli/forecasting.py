@@ -15,7 +15,7 @@ from cranpm.cli.console import AsJson, Quiet, err, out, progress_bar
 if TYPE_CHECKING:
     from cranpm.archive.store import Archive
     from cranpm.core.grid import Array, Window
-    from cranpm.predict import Forecast
+    from cranpm.forecasting.engine import Forecast
 
 
 def forecast(
@@ -50,9 +50,9 @@ def forecast(
     from cranpm.core.days import parse_days, parse_leads
     from cranpm.core.grid import EVERYWHERE
     from cranpm.core.regions import parse_region
+    from cranpm.forecasting.engine import predict
+    from cranpm.forecasting.publication.writer import check_formats, publish
     from cranpm.network.precision import parse_precision
-    from cranpm.predict import predict
-    from cranpm.products import check_formats, publish
     from cranpm.weights import find_weights
 
     wanted = tuple(formats or ("nc", "tif", "png"))
@@ -110,7 +110,7 @@ def point(
     as_json: AsJson = False,
 ) -> None:
     """The forecast for the pixel that holds a point."""
-    from cranpm.products import point as read
+    from cranpm.forecasting.publication.writer import point as read
 
     rows: list[dict[str, Any]] = read(path, lat, lon)
     if as_json:

@@ -29,7 +29,7 @@ def serve(
     os.environ.setdefault("GDAL_CACHEMAX", CACHE_MB)  # read when GDAL first needs it
     import uvicorn
 
-    from cranpm.published.runs import list_runs
+    from cranpm.forecasting.publication.reader import list_runs
     from cranpm.serve import create_app
 
     app = create_app(folder, archive, stale_after, tuple(allow_origin or ()))

@@ -10,9 +10,9 @@ from cranpm.core.regions import inside, part_of, regions
 from cranpm.figures.catalogue import draw_figure
 from cranpm.figures.given import Given
 from cranpm.figures.style import EXCEEDANCE, UNIT
-from cranpm.published import places, rasters
-from cranpm.published.runs import Run
-from cranpm.raster import unpacked
+from cranpm.forecasting.publication import places, rasters
+from cranpm.forecasting.publication.geotiff import unpacked
+from cranpm.forecasting.publication.reader import Run
 from cranpm.report.parts import Badge, Picture, Report, Section, Table
 from cranpm.verify.methods import Product
 from cranpm.verify.tally import Tally

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from cranpm.archive.store import Archive
 from cranpm.core.errors import CranpmError
-from cranpm.published.runs import DAY, current_run, list_runs
+from cranpm.forecasting.publication.reader import DAY, current_run, list_runs
 from cranpm.report.forecast import forecast_report
 from cranpm.report.parts import MOST_BYTES
 from cranpm.report.verification import verification_report

@@ -19,8 +19,8 @@ from rasterio.errors import RasterioIOError
 
 from cranpm import __version__
 from cranpm.core.errors import CranpmError
-from cranpm.published import places
-from cranpm.published.runs import DAY, VERSION, AbsentError, Run, find_run, list_runs
+from cranpm.forecasting.publication import places
+from cranpm.forecasting.publication.reader import DAY, VERSION, AbsentError, Run, find_run, list_runs
 from cranpm.serve import around, models, tiles
 from cranpm.serve.answers import FOR_EVER, finish
 from cranpm.serve.service import Service

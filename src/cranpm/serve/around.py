@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from cranpm.core.grid import EARTH_RADIUS_KM, Array
-from cranpm.published.places import number, pixel, sampled
-from cranpm.published.runs import Run
+from cranpm.forecasting.publication.points import number, pixel, sampled
+from cranpm.forecasting.publication.reader import Run
 from cranpm.serve.truth import Known
 
 HISTORY_DAYS = 13

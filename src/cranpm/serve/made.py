@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from cranpm.core.grid import Array, Grid
-from cranpm.raster import write_cog
+from cranpm.forecasting.publication.geotiff import write_cog
 
 MOST = 24
 

@@ -10,9 +10,9 @@ from typing import Any, ParamSpec, TypeVar
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array
-from cranpm.published import rasters
-from cranpm.published.runs import AbsentError, Run
-from cranpm.raster import unpacked
+from cranpm.forecasting.publication import rasters
+from cranpm.forecasting.publication.geotiff import unpacked
+from cranpm.forecasting.publication.reader import AbsentError, Run
 from cranpm.serve.made import Made
 from cranpm.serve.truth import Known, Truth
 

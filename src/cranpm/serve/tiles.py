@@ -16,8 +16,8 @@ from PIL import Image
 from cranpm import __version__
 from cranpm.core.grid import Array
 from cranpm.figures.style import CHANGE, ERROR, EXCEEDANCE, INDEX, PM25, UNIT, Classes, Shade
-from cranpm.published import rasters
-from cranpm.raster import MISSING, STEP_UGM3
+from cranpm.forecasting.publication import rasters
+from cranpm.forecasting.publication.geotiff import MISSING, STEP_UGM3
 
 ZOOMS = 12
 KEPT_TILES = 4096

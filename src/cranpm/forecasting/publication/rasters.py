@@ -10,7 +10,7 @@ import rasterio
 from rasterio.windows import Window
 
 from cranpm.core.grid import Array
-from cranpm.raster import MISSING
+from cranpm.forecasting.publication.geotiff import MISSING
 
 TILE_PX = 256
 KEPT_OPEN = 24

@@ -19,9 +19,9 @@ from cranpm.core.channels import COARSE_NAMES
 from cranpm.core.days import LEADS
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import EVERYWHERE, TILE, Array, Grid, Window
+from cranpm.forecasting.tiles import OVERLAP, Mosaic, Plan, adaptive_plan
 from cranpm.network.precision import DTYPES, Precision, best_precision
 from cranpm.network.registry import AnyNetwork
-from cranpm.tiles import OVERLAP, Mosaic, Plan, adaptive_plan
 from cranpm.training.inputs import WIND, Inputs
 from cranpm.weights import Weights
 

@@ -22,8 +22,8 @@ from cranpm.archive.store import SIMULATION, Archive
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import FINE_STEP
 from cranpm.figures import draw, pm25_layer
-from cranpm.predict import Forecast
-from cranpm.raster import MISSING, STEP_UGM3, packed, unpacked, write_cog
+from cranpm.forecasting.engine import Forecast
+from cranpm.forecasting.publication.geotiff import MISSING, STEP_UGM3, packed, unpacked, write_cog
 
 A_DAY = 86400
 CHUNK = 512

@@ -9,9 +9,9 @@ from cranpm.core.errors import CranpmError
 from cranpm.core.geography import region_of
 from cranpm.core.grid import Array, Grid
 from cranpm.figures.style import EXCEEDANCE, INDEX
-from cranpm.published import rasters
-from cranpm.published.runs import AbsentError, Run
-from cranpm.raster import BLOCK, MISSING, STEP_UGM3, unpacked
+from cranpm.forecasting.publication import rasters
+from cranpm.forecasting.publication.geotiff import BLOCK, MISSING, STEP_UGM3, unpacked
+from cranpm.forecasting.publication.reader import AbsentError, Run
 
 TOWNS = 400
 

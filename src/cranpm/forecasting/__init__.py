@@ -1,0 +1,1 @@
+"""From a start day to published fields of the days ahead."""
