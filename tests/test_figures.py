@@ -28,7 +28,7 @@ from cranpm.figures.overview import overview
 from cranpm.figures.style import PM25, drawing
 from cranpm.forecasting.engine import Forecast
 from cranpm.forecasting.publication.writer import to_dataset, write_netcdf
-from cranpm.verify.methods import Product
+from cranpm.verification.methods import Product
 
 LAND = np.ones(SMALL.fine.shape, bool)
 LAND[400:, 300:] = False

@@ -28,7 +28,7 @@ from cranpm.figures.style import HIGHLIGHT, drawing, method_lines
 from cranpm.figures.transfer import CELLS, density, read_means
 from cranpm.figures.trials import Trials
 from cranpm.figures.verified import Verified
-from cranpm.verify.means import Means, write_means
+from cranpm.verification.means import Means, write_means
 
 METHODS = {"persistence": "persistence", "cran-pm": "cran-pm", "simvp": "simvp", "cams": "cams", "climax": "climax"}
 RMSE = {"persistence": 8.0, "cran-pm": 6.0, "simvp": 6.4, "cams": 9.0, "climax": 7.0}

@@ -15,7 +15,7 @@ from cranpm.forecasting.publication.points import box
 from cranpm.forecasting.publication.reader import list_runs
 from cranpm.forecasting.publication.writer import publish
 from cranpm.report import write_report
-from cranpm.verify import Plan, Product, Simple, all_tables, judge, mean_maps, write, write_means
+from cranpm.verification import Plan, Product, Simple, all_tables, judge, mean_maps, write, write_means
 
 
 def forecast_from(archive, day, **changes):

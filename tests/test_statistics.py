@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from skimage.metrics import structural_similarity
 
-from cranpm.verify.agency import Exceedance, fairmode, index_agreement, ninetieth, uncertainty
-from cranpm.verify.bootstrap import day_draws, interval
-from cranpm.verify.stations import sample
-from cranpm.verify.structure import (
+from cranpm.verification.agency import Exceedance, fairmode, index_agreement, ninetieth, uncertainty
+from cranpm.verification.bootstrap import day_draws, interval
+from cranpm.verification.stations import sample
+from cranpm.verification.structure import (
     C1,
     C2,
     RANGE_UGM3,
@@ -22,7 +22,7 @@ from cranpm.verify.structure import (
     similarity_sums,
     squares,
 )
-from cranpm.verify.tally import BINS, EDGES_UGM3, Tally
+from cranpm.verification.tally import BINS, EDGES_UGM3, Tally
 
 NAN = np.nan
 

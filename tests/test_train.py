@@ -30,7 +30,7 @@ from cranpm.training.records import rows
 from cranpm.training.settings import SHIPPED, OptimiserSettings
 from cranpm.training.tile_scores import TileScores
 from cranpm.training.training_data import gather
-from cranpm.verify.tally import Tally
+from cranpm.verification.tally import Tally
 from cranpm.weights import load_weights
 
 TOML = SHIPPED / "tiny.toml"

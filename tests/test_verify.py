@@ -18,12 +18,12 @@ from cranpm.core.regions import regions
 from cranpm.forecasting.engine import predict
 from cranpm.forecasting.publication.geotiff import packed, unpacked
 from cranpm.forecasting.publication.writer import publish
-from cranpm.verify import Plan, Product, Simple, all_tables, judge, mean_maps, means_table, verify, write_means
-from cranpm.verify.day import SCALES, STRIP, Setting, measure
-from cranpm.verify.run import load_records
-from cranpm.verify.stations import groups, roughness_m, sample
-from cranpm.verify.structure import similarity_sums
-from cranpm.verify.tally import Tally
+from cranpm.verification import Plan, Product, Simple, all_tables, judge, mean_maps, means_table, verify, write_means
+from cranpm.verification.day import SCALES, STRIP, Setting, measure
+from cranpm.verification.run import load_records
+from cranpm.verification.stations import groups, roughness_m, sample
+from cranpm.verification.structure import similarity_sums
+from cranpm.verification.tally import Tally
 
 LEADS = (1, 2)
 
@@ -88,7 +88,7 @@ def test_a_record_holds_the_definition(plan, scores, archive):
 
 def test_regions_inside_the_domain_have_sums_of_their_own(plan, archive, monkeypatch):
     box = (46.0, 8.0, 45.0, 10.5)
-    monkeypatch.setattr("cranpm.verify.day.regions", lambda: {"Lombardy": box, "Iberia": (43.9, -9.6, 36.0, 3.4)})
+    monkeypatch.setattr("cranpm.verification.day.regions", lambda: {"Lombardy": box, "Iberia": (43.9, -9.6, 36.0, 3.4)})
     setting, day = Setting(archive), archive.days[1]
     assert setting.places == ["all", "Lombardy"]
     record = measure(setting, plan.methods, day, LEADS, similarity=False)
@@ -114,7 +114,7 @@ def test_a_domain_of_several_strips_gives_the_sums_of_one(plan, monkeypatch):
     setting, day = Setting(plan.archive), plan.archive.days[1]
     assert setting.squares
     whole = measure(setting, plan.methods, day, LEADS)
-    monkeypatch.setattr("cranpm.verify.day.STRIP", 256)
+    monkeypatch.setattr("cranpm.verification.day.STRIP", 256)
     cut = measure(setting, plan.methods, day, LEADS)
     for name, values in whole.arrays().items():
         assert cut.arrays()[name] == pytest.approx(values, rel=1e-12, nan_ok=True), name

@@ -23,7 +23,7 @@ from cranpm.network import Network, NetworkSettings, build
 from cranpm.network.attention import Block, SelfAttention, heads_first
 from cranpm.network.cost import LiveMemory, example, size
 from cranpm.network.swin import WindowAttention
-from cranpm.verify.table import Table
+from cranpm.verification.table import Table
 
 Shape = tuple[int, int]
 SHAPES: tuple[Shape, ...] = ((512, 512), (1024, 1024), (2048, 2048), DOMAINS["europe"].fine.shape)

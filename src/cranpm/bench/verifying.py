@@ -14,8 +14,8 @@ from cranpm.bench.machine import forget_peak_memory, peak_memory, timed
 from cranpm.core.days import LEADS, DayRange
 from cranpm.forecasting.engine import predict
 from cranpm.forecasting.publication.writer import publish
-from cranpm.verify.day import Setting, measure
-from cranpm.verify.methods import Product
+from cranpm.verification.day import Setting, measure
+from cranpm.verification.methods import Product
 
 DAY = date(2022, 1, 25)
 

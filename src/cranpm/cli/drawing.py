@@ -9,7 +9,7 @@ from cranpm.cli.console import Quiet, err, progress_bar
 
 if TYPE_CHECKING:
     from cranpm.archive.store import Archive
-    from cranpm.verify.methods import Product
+    from cranpm.verification.methods import Product
 
 Forecasts = Annotated[
     list[str] | None, typer.Option(metavar="NAME=DIR", help="Folder of forecasts, or NAME=FOLDER; repeat for several.")
@@ -111,7 +111,7 @@ def animate(
 def _products(forecasts: list[str] | None, archive: "Archive | None") -> "tuple[Product, ...]":
     """Folders of forecasts, NAME=FOLDER or FOLDER, on the archive's grid."""
     from cranpm.core.errors import CranpmError
-    from cranpm.verify.methods import Product
+    from cranpm.verification.methods import Product
 
     if forecasts and archive is None:
         raise CranpmError(expected="--archive with --forecasts", found="no archive", remedy="Add --archive.")

@@ -82,7 +82,7 @@ def forecast(
 
 def _score_table(result: "Forecast", archive: "Archive", window: "Window") -> Table:
     """Mean of each lead and, where the archive knows better, errors against it and against persistence; by area."""
-    from cranpm.verify.tally import Tally
+    from cranpm.verification.tally import Tally
 
     known, area = set(archive.days), result.grid.row_area_km2[:, None]
     table = Table(title=f"{result.provenance['method']} forecast from {result.day}, µg m⁻³")

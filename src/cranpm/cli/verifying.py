@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from cranpm.archive.store import Archive
     from cranpm.baselines import DampedPersistence
-    from cranpm.verify import Method, Table
+    from cranpm.verification import Method, Table
 
 PRINTED = ("table1-1km", "table1-25km", "table2")
 
@@ -53,7 +53,7 @@ def verify(
     from cranpm.archive.store import Archive
     from cranpm.core.days import parse_days, parse_leads
     from cranpm.core.errors import CranpmError
-    from cranpm.verify import Plan, Product, all_tables, judge, mean_maps, means_table, write, write_means
+    from cranpm.verification import Plan, Product, all_tables, judge, mean_maps, means_table, write, write_means
 
     opened = Archive(archive)
     ahead, wanted = parse_leads(leads), list(parse_days(days))[::every]
@@ -94,7 +94,7 @@ def _simple(
     from cranpm.baselines import FITTED, fit_damped, simple
     from cranpm.core.days import check_leakage, parse_days, usable
     from cranpm.core.errors import CranpmError
-    from cranpm.verify import Simple
+    from cranpm.verification import Simple
 
     names = [] if baselines == "none" else baselines.split(",")
     fitted: DampedPersistence | None = None

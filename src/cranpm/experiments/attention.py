@@ -25,7 +25,7 @@ from cranpm.network.context import DayContext
 from cranpm.network.elevation import ElevationAttention
 from cranpm.network.tile_geometry import Sight
 from cranpm.training.inputs import Inputs
-from cranpm.verify.table import Table
+from cranpm.verification.table import Table
 
 VIEWS = ("as learned", "without wind bias", "without biases")
 WINDS = ("westerly", "easterly")

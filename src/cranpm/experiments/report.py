@@ -16,8 +16,8 @@ from cranpm import __version__
 from cranpm.experiments.run import FACTUAL, load_result
 from cranpm.experiments.spec import BUDGETS, Experiment, Job
 from cranpm.training.tile_scores import METHODS, TileScores
-from cranpm.verify.bootstrap import Interval, draws_for, rmse_change
-from cranpm.verify.table import SURE, Table, percent
+from cranpm.verification.bootstrap import Interval, draws_for, rmse_change
+from cranpm.verification.table import SURE, Table, percent
 
 Results = Mapping[str, Sequence[Mapping[str, TileScores]]]
 """By row, by seed, by condition."""

@@ -33,7 +33,7 @@ from cranpm.training.loop import Run
 from cranpm.training.settings import TrainSettings
 from cranpm.training.tile_scores import TileScores, fixed_tiles, score, spread_days
 from cranpm.training.training_data import gather
-from cranpm.verify.tally import Tally
+from cranpm.verification.tally import Tally
 from cranpm.weights import load_weights
 
 FACTUAL = "as it is"

@@ -13,7 +13,7 @@ from cranpm.figures.given import Given, overlap
 from cranpm.figures.maps import PM25_LABEL, Ground, beyond, draw_box, draw_scale_bar, proportion
 from cranpm.figures.sheet import letter, sheet, signed
 from cranpm.figures.style import ERROR, FRAME, PM25
-from cranpm.verify.tally import Tally
+from cranpm.verification.tally import Tally
 
 MOST_METHODS = 4
 BAR_INCH, GAP_INCH, HEADS_INCH = 1.6, 0.22, 2.2

@@ -12,7 +12,7 @@ from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Window
 from cranpm.core.regions import inside, parse_region, regions
 from cranpm.figures.maps import data_label
-from cranpm.verify.methods import Product
+from cranpm.verification.methods import Product
 
 
 @dataclass(frozen=True)

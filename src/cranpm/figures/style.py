@@ -10,7 +10,7 @@ import matplotlib
 from matplotlib import colors
 
 from cranpm.baselines import SIMPLE
-from cranpm.verify.tally import INDEX_EDGES_UGM3, THRESHOLDS_UGM3
+from cranpm.verification.tally import INDEX_EDGES_UGM3, THRESHOLDS_UGM3
 
 SEA, COAST, INK, NOTE = "#e9eef2", "#3a3f44", "#22262a", "#5b6166"
 UNIT = "µg m⁻³"

@@ -17,7 +17,7 @@ from cranpm.figures.maps import PM25_LABEL, Ground, beyond, draw_scale_bar, prop
 from cranpm.figures.sheet import letter, sheet, signed
 from cranpm.figures.style import HIGHLIGHT, INK, PM25
 from cranpm.figures.verified import Verified
-from cranpm.verify.means import Means
+from cranpm.verification.means import Means
 
 MOST_METHODS = 3
 CELLS = 150

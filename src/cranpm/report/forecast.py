@@ -14,8 +14,8 @@ from cranpm.forecasting.publication import places, rasters
 from cranpm.forecasting.publication.geotiff import unpacked
 from cranpm.forecasting.publication.reader import Run
 from cranpm.report.parts import Badge, Picture, Report, Section, Table
-from cranpm.verify.methods import Product
-from cranpm.verify.tally import Tally
+from cranpm.verification.methods import Product
+from cranpm.verification.tally import Tally
 
 TOWNS = 15
 DPI = 110

@@ -12,7 +12,7 @@ from cranpm.baselines.simple.damped import DampedPersistence
 from cranpm.core.grid import Array, Window
 from cranpm.training.batches import land_corners
 from cranpm.training.inputs import Inputs
-from cranpm.verify.tally import Tally
+from cranpm.verification.tally import Tally
 
 METHODS = ("network", "persistence", "damped")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cranpm.verify.bootstrap import Interval
+from cranpm.verification.bootstrap import Interval
 
 SURE = "* the 95 % interval (in brackets; paired bootstrap over days in blocks of a week) leaves out 0."
 

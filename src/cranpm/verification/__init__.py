@@ -3,13 +3,13 @@
 Judges any forecast, ours or another's; knows neither torch nor networks.
 """
 
-from cranpm.verify.means import mean_maps, means_table, write_means
-from cranpm.verify.methods import Method, Product, Simple
-from cranpm.verify.run import Plan, verify
-from cranpm.verify.scores import Scores, judge
-from cranpm.verify.table import Table
-from cranpm.verify.tables import all_tables
-from cranpm.verify.write import write
+from cranpm.verification.means import mean_maps, means_table, write_means
+from cranpm.verification.methods import Method, Product, Simple
+from cranpm.verification.run import Plan, verify
+from cranpm.verification.scores import Scores, judge
+from cranpm.verification.table import Table
+from cranpm.verification.tables import all_tables
+from cranpm.verification.write import write
 
 __all__ = [
     "Method",

@@ -16,8 +16,8 @@ import numpy as np
 from cranpm.archive.day_data import Quality
 from cranpm.archive.store import Archive
 from cranpm.core.errors import CranpmError
-from cranpm.verify.day import Record, Setting, measure, places
-from cranpm.verify.methods import Method
+from cranpm.verification.day import Record, Setting, measure, places
+from cranpm.verification.methods import Method
 
 RECORDS = "days"
 IDENTITY = "identity"

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from cranpm.verify.agency import Exceedance, fairmode, index_agreement
-from cranpm.verify.day import SCALES
-from cranpm.verify.scores import Scores
-from cranpm.verify.stations import seasons
-from cranpm.verify.structure import RANGE_UGM3, WAVELENGTHS_PX, WINDOW
-from cranpm.verify.table import SURE, Table, percent
-from cranpm.verify.tally import EDGES_UGM3, THRESHOLDS_UGM3
+from cranpm.verification.agency import Exceedance, fairmode, index_agreement
+from cranpm.verification.day import SCALES
+from cranpm.verification.scores import Scores
+from cranpm.verification.stations import seasons
+from cranpm.verification.structure import RANGE_UGM3, WAVELENGTHS_PX, WINDOW
+from cranpm.verification.table import SURE, Table, percent
+from cranpm.verification.tally import EDGES_UGM3, THRESHOLDS_UGM3
 
 TERRAIN = ("all", "flat", "complex")
 CAMS_NOTE = "CAMS: its analysis of the start day for all leads; the archive has no CAMS forecasts."
@@ -24,7 +24,7 @@ CAMS_NOTE = "CAMS: its analysis of the start day for all leads; the archive has 
 @cache
 def paper() -> dict[str, Any]:
     """The paper's own numbers."""
-    return tomllib.loads(files("cranpm.verify").joinpath("paper.toml").read_text())
+    return tomllib.loads(files("cranpm.verification").joinpath("paper.toml").read_text())
 
 
 def all_tables(scores: Scores, reference: str, with_paper: bool = False) -> list[Table]:

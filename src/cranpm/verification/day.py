@@ -9,10 +9,10 @@ import numpy as np
 from cranpm.archive.store import Archive
 from cranpm.core.grid import Array, Grid, Window, block_sums, cells_of
 from cranpm.core.regions import inside, regions
-from cranpm.verify.methods import Method
-from cranpm.verify.stations import sample
-from cranpm.verify.structure import HALO, SQUARE, WAVELENGTHS_PX, power_sums, similarity_sums, squares
-from cranpm.verify.tally import BINS, MOMENTS, Tally
+from cranpm.verification.methods import Method
+from cranpm.verification.stations import sample
+from cranpm.verification.structure import HALO, SQUARE, WAVELENGTHS_PX, power_sums, similarity_sums, squares
+from cranpm.verification.tally import BINS, MOMENTS, Tally
 
 STRIP = 2 * SQUARE
 SCALES = ("1 km", "25 km")

@@ -10,7 +10,7 @@ from scipy.stats import norm as normal
 from scipy.stats import t as student
 
 from cranpm.core.grid import Array
-from cranpm.verify.tally import mean_square
+from cranpm.verification.tally import mean_square
 
 BLOCK_DAYS = 7
 LEAST_BLOCKS = 4

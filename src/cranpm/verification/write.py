@@ -5,8 +5,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from cranpm.verify.scores import Scores
-from cranpm.verify.table import Table
+from cranpm.verification.scores import Scores
+from cranpm.verification.table import Table
 
 
 def write(scores: Scores, tables: Sequence[Table], folder: Path) -> None:

@@ -9,9 +9,9 @@ import netCDF4
 import numpy as np
 
 from cranpm.core.grid import Array, Grid
-from cranpm.verify.run import Plan
-from cranpm.verify.table import Table
-from cranpm.verify.tally import Tally
+from cranpm.verification.run import Plan
+from cranpm.verification.table import Table
+from cranpm.verification.tally import Tally
 
 
 @dataclass(frozen=True)
