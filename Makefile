@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 ARCHIVE := build/europe.archive
-PAGE := src/cranpm/serve/page/index.html
+PAGE := src/cranpm/views/serve/page/index.html
 
 .PHONY: help forecast map page screens table1 experiments transfer test test-long lint format geography clean
 
@@ -62,4 +62,4 @@ geography: $(READY) ## rebuild the packaged relief, coast and towns from PyPI
 	@$(BIN)/python tools/build_geography.py
 
 clean: ## remove what the targets made, .venv too
-	@rm -rf .venv build web/node_modules src/cranpm/serve/page .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	@rm -rf .venv build web/node_modules src/cranpm/views/serve/page .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

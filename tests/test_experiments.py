@@ -307,6 +307,6 @@ def test_other_worlds_have_the_same_days_and_another_truth(month, tmp_path):
 
 
 def test_figures_read_the_condition_that_runs_write():
-    from cranpm.figures import trials
+    from cranpm.views.figures import trials
 
     assert trials.FACTUAL == FACTUAL

@@ -18,17 +18,17 @@ from cranpm.archive.store import Archive, ArchiveWriter
 from cranpm.core.days import DayRange
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import DOMAINS, Grid
-from cranpm.figures import draw, draw_archive, pm25_layer
-from cranpm.figures.animation import animate
-from cranpm.figures.catalogue import draw_figure
-from cranpm.figures.comparison import comparison
-from cranpm.figures.given import Given
-from cranpm.figures.maps import _round_length, aggregate, beyond
-from cranpm.figures.overview import overview
-from cranpm.figures.style import PM25, drawing
 from cranpm.forecasting.engine import Forecast
 from cranpm.forecasting.publication.writer import to_dataset, write_netcdf
 from cranpm.verification.methods import Product
+from cranpm.views.figures import draw, draw_archive, pm25_layer
+from cranpm.views.figures.animation import animate
+from cranpm.views.figures.catalogue import draw_figure
+from cranpm.views.figures.comparison import comparison
+from cranpm.views.figures.inputs import Given
+from cranpm.views.figures.maps import _round_length, aggregate, beyond
+from cranpm.views.figures.overview import overview
+from cranpm.views.figures.style import PM25, drawing
 
 LAND = np.ones(SMALL.fine.shape, bool)
 LAND[400:, 300:] = False

@@ -14,7 +14,7 @@ import uvicorn
 from cranpm.forecasting.engine import predict
 from cranpm.forecasting.publication import writer as products
 from cranpm.forecasting.publication.writer import publish
-from cranpm.serve import create_app
+from cranpm.views.serve import create_app
 
 ROOT = Path(__file__).parents[1]
 PAGE, AXE = ROOT / "src/cranpm/serve/page/index.html", ROOT / "web/node_modules/axe-core/axe.min.js"

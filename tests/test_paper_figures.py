@@ -16,19 +16,19 @@ from PIL import Image
 from cranpm.bench import bench_figures
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Grid
-from cranpm.figures.catalogue import FIGURES, draw_figure
-from cranpm.figures.causes import lost_points
-from cranpm.figures.given import Given
-from cranpm.figures.leads import spread
-from cranpm.figures.places import broken
-from cranpm.figures.reliability import mean_truth
-from cranpm.figures.sheet import source_label
-from cranpm.figures.spectra import KM_PER_PIXEL
-from cranpm.figures.style import HIGHLIGHT, drawing, method_lines
-from cranpm.figures.transfer import CELLS, density, read_means
-from cranpm.figures.trials import Trials
-from cranpm.figures.verified import Verified
 from cranpm.verification.means import Means, write_means
+from cranpm.views.figures.catalogue import FIGURES, draw_figure
+from cranpm.views.figures.counterfactuals import lost_points
+from cranpm.views.figures.inputs import Given
+from cranpm.views.figures.leads import spread
+from cranpm.views.figures.region_series import broken
+from cranpm.views.figures.reliability import mean_truth
+from cranpm.views.figures.sheet import source_label
+from cranpm.views.figures.spectra import KM_PER_PIXEL
+from cranpm.views.figures.style import HIGHLIGHT, drawing, method_lines
+from cranpm.views.figures.transfer import CELLS, density, read_means
+from cranpm.views.figures.trials import Trials
+from cranpm.views.figures.verified import Verified
 
 METHODS = {"persistence": "persistence", "cran-pm": "cran-pm", "simvp": "simvp", "cams": "cams", "climax": "climax"}
 RMSE = {"persistence": 8.0, "cran-pm": 6.0, "simvp": 6.4, "cams": 9.0, "climax": 7.0}

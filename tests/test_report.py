@@ -14,8 +14,8 @@ from cranpm.forecasting.engine import predict
 from cranpm.forecasting.publication.points import box
 from cranpm.forecasting.publication.reader import list_runs
 from cranpm.forecasting.publication.writer import publish
-from cranpm.report import write_report
 from cranpm.verification import Plan, Product, Simple, all_tables, judge, mean_maps, write, write_means
+from cranpm.views.report import write_report
 
 
 def forecast_from(archive, day, **changes):
@@ -107,7 +107,7 @@ def test_other_folders_are_refused(tmp_path, monkeypatch, capsys):
 
 
 def test_too_large_a_report_is_refused(folder, tmp_path, monkeypatch):
-    from cranpm.report import write as writing
+    from cranpm.views.report import write as writing
 
     monkeypatch.setattr(writing, "MOST_BYTES", 1000)
     with pytest.raises(CranpmError, match="a report below"):
@@ -117,7 +117,7 @@ def test_too_large_a_report_is_refused(folder, tmp_path, monkeypatch):
 
 def test_what_an_archive_cannot_say_is_said(folder, archive, archive_path, tmp_path):
     """Of a run whose start day it lacks there is no persistence to compare with."""
-    from cranpm.report.forecast import forecast_report
+    from cranpm.views.report.forecast import forecast_report
 
     run = next(run for run in list_runs(folder)[0] if run.day == archive.days[1])
     lacking = replace(run, day=archive.days[0] - timedelta(days=1))

@@ -25,15 +25,15 @@ from cranpm.archive.day_data import DayFields
 from cranpm.archive.store import ArchiveWriter
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Grid
-from cranpm.figures.style import EXCEEDANCE, INDEX, PM25
 from cranpm.forecasting.engine import predict
 from cranpm.forecasting.publication import rasters
 from cranpm.forecasting.publication import writer as products
 from cranpm.forecasting.publication.geotiff import MISSING, packed, unpacked, write_cog
 from cranpm.forecasting.publication.reader import list_runs
 from cranpm.forecasting.publication.writer import publish
-from cranpm.serve import create_app, made, service, truth
-from cranpm.serve.tiles import colours
+from cranpm.views.figures.style import EXCEEDANCE, INDEX, PM25
+from cranpm.views.serve import create_app, made, service, truth
+from cranpm.views.serve.tiles import colours
 
 PO = (45.2, 9.7)
 TILE = (9, 269, 183)

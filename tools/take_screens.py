@@ -10,7 +10,7 @@ import uvicorn
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
-from cranpm.serve import create_app
+from cranpm.views.serve import create_app
 
 PORT = 8765
 BERLIN = (52.52, 13.4)

@@ -9,7 +9,7 @@ export default defineConfig({
   plugins: [atlas()],
   server: { proxy: { "/api": api } },
   build: {
-    outDir: "../src/cranpm/serve/page",
+    outDir: "../src/cranpm/views/serve/page",
     emptyOutDir: true,
     target: "es2022",
     rolldownOptions: {

@@ -13,9 +13,9 @@ from cranpm.archive.store import Archive
 from cranpm.bench.archive import passing_archive
 from cranpm.bench.machine import forget_peak_memory, peak_memory, timed
 from cranpm.core.days import DayRange
-from cranpm.figures.catalogue import draw_figure
-from cranpm.figures.given import Given
-from cranpm.figures.maps import draw, pm25_layer
+from cranpm.views.figures.catalogue import draw_figure
+from cranpm.views.figures.inputs import Given
+from cranpm.views.figures.maps import draw, pm25_layer
 
 DAY = date(2022, 1, 25)
 ROUNDS = 3

@@ -16,14 +16,14 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from cranpm.bench.machine import timed
 from cranpm.core.grid import DOMAINS
-from cranpm.figures import check_picture
-from cranpm.figures.style import INK
 from cranpm.forecasting.tiles import even_plan
 from cranpm.network import Network, NetworkSettings, build
 from cranpm.network.attention import Block, SelfAttention, heads_first
 from cranpm.network.cost import LiveMemory, example, size
 from cranpm.network.swin import WindowAttention
 from cranpm.verification.table import Table
+from cranpm.views.figures import check_picture
+from cranpm.views.figures.style import INK
 
 Shape = tuple[int, int]
 SHAPES: tuple[Shape, ...] = ((512, 512), (1024, 1024), (2048, 2048), DOMAINS["europe"].fine.shape)

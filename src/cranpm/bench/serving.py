@@ -27,7 +27,7 @@ from cranpm.core.grid import Grid
 from cranpm.forecasting.engine import predict
 from cranpm.forecasting.publication.reader import current_run
 from cranpm.forecasting.publication.writer import publish
-from cranpm.serve.tiles import draw_tile
+from cranpm.views.serve.tiles import draw_tile
 
 DAY = date(2022, 1, 25)
 ZOOMS = (4, 5, 6, 7, 8, 9)
@@ -156,6 +156,6 @@ def peak_memory_of(process: "subprocess.Popen[bytes]") -> float:
 
 def _page_size() -> float | str:
     """All files but the borders for close views, which are loaded on the way."""
-    root = Path(str(files("cranpm.serve") / "page"))
+    root = Path(str(files("cranpm.views.serve") / "page"))
     first = [path for path in root.rglob("*") if path.is_file() and "close" not in path.parts]
     return sum(len(gzip.compress(path.read_bytes())) for path in first) / 1e6 if first else "not built: make page"

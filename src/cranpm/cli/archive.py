@@ -126,7 +126,7 @@ def draw_map(
     """Draw one field of an archive as a PNG map with coast, scale bar and units."""
     from cranpm.archive.store import Archive
     from cranpm.core.days import parse_day
-    from cranpm.figures import draw_archive
+    from cranpm.views.figures import draw_archive
 
     draw_archive(Archive(archive), field, parse_day(day) if day else None, path, stations=stations)
     print(path)

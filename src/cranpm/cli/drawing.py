@@ -49,8 +49,8 @@ def figure(
     from cranpm.archive.store import Archive
     from cranpm.core.days import parse_day
     from cranpm.core.errors import CranpmError
-    from cranpm.figures.catalogue import FIGURES, draw_all, draw_figure
-    from cranpm.figures.given import Given
+    from cranpm.views.figures.catalogue import FIGURES, draw_all, draw_figure
+    from cranpm.views.figures.inputs import Given
 
     if everything == (name is not None):
         raise CranpmError(
@@ -96,8 +96,8 @@ def animate(
     """Show an episode as a moving map, the truth alone or with the forecasts for the same days beside it."""
     from cranpm.archive.store import Archive
     from cranpm.core.days import parse_days
-    from cranpm.figures.animation import animate as write_frames
-    from cranpm.figures.given import Given
+    from cranpm.views.figures.animation import animate as write_frames
+    from cranpm.views.figures.inputs import Given
 
     opened, span = Archive(archive), parse_days(days)
     given = Given(opened, _products([forecasts] if forecasts else None, opened), lead=lead, region=region)

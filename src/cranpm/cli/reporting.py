@@ -19,7 +19,7 @@ def report(
 ) -> None:
     """Write one HTML file about a forecast or a verification: it needs no network and prints well."""
     from cranpm.archive.store import Archive
-    from cranpm.report import write_report
+    from cranpm.views.report import write_report
 
     target = path or Path(f"{folder.absolute()}.html")
     with err.status("writing the report"):

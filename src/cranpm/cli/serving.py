@@ -30,7 +30,7 @@ def serve(
     import uvicorn
 
     from cranpm.forecasting.publication.reader import list_runs
-    from cranpm.serve import create_app
+    from cranpm.views.serve import create_app
 
     app = create_app(folder, archive, stale_after, tuple(allow_origin or ()))
     runs, left_out = list_runs(folder)

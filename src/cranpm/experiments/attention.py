@@ -16,8 +16,6 @@ from torch import Tensor, nn
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Grid, Window
-from cranpm.figures import check_picture, data_label, draw_coast, extent
-from cranpm.figures.style import INK
 from cranpm.network import CranPM
 from cranpm.network.attention import heads_first, key_mask
 from cranpm.network.bridge import CrossAttention
@@ -26,6 +24,8 @@ from cranpm.network.elevation import ElevationAttention
 from cranpm.network.tile_geometry import Sight
 from cranpm.training.inputs import Inputs
 from cranpm.verification.table import Table
+from cranpm.views.figures import check_picture, data_label, draw_coast, extent
+from cranpm.views.figures.style import INK
 
 VIEWS = ("as learned", "without wind bias", "without biases")
 WINDS = ("westerly", "easterly")

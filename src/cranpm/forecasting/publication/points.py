@@ -8,10 +8,10 @@ import numpy as np
 from cranpm.core.errors import CranpmError
 from cranpm.core.geography import region_of
 from cranpm.core.grid import Array, Grid
-from cranpm.figures.style import EXCEEDANCE, INDEX
 from cranpm.forecasting.publication import rasters
 from cranpm.forecasting.publication.geotiff import BLOCK, MISSING, STEP_UGM3, unpacked
 from cranpm.forecasting.publication.reader import AbsentError, Run
+from cranpm.views.figures.style import EXCEEDANCE, INDEX
 
 TOWNS = 400
 

@@ -21,9 +21,9 @@ from cranpm import __version__
 from cranpm.archive.store import SIMULATION, Archive
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import FINE_STEP
-from cranpm.figures import draw, pm25_layer
 from cranpm.forecasting.engine import Forecast
 from cranpm.forecasting.publication.geotiff import MISSING, STEP_UGM3, packed, unpacked, write_cog
+from cranpm.views.figures import draw, pm25_layer
 
 A_DAY = 86400
 CHUNK = 512

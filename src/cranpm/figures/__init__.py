@@ -1,6 +1,0 @@
-"""Pictures: maps and the paper's figures from our own products, in one style."""
-
-from cranpm.figures.maps import data_label, draw, draw_archive, draw_coast, extent, pm25_layer
-from cranpm.figures.sheet import check_picture
-
-__all__ = ["check_picture", "data_label", "draw", "draw_archive", "draw_coast", "extent", "pm25_layer"]

@@ -1,5 +1,0 @@
-"""One self-contained HTML file about a forecast or a verification, for reading, mailing and printing."""
-
-from cranpm.report.write import write_report
-
-__all__ = ["write_report"]

@@ -1,5 +1,0 @@
-"""A read-only web map and API for a folder of forecasts."""
-
-from cranpm.serve.app import create_app
-
-__all__ = ["create_app"]

@@ -1,0 +1,1 @@
+"""What people see: figures, reports, the web map and its API."""

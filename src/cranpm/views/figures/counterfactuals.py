@@ -1,0 +1,98 @@
+"""Counterfactuals: how much skill each model loses when a cause is taken away or changed."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib import colors
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array
+from cranpm.views.figures.inputs import Given
+from cranpm.views.figures.sheet import letter, sheet
+from cranpm.views.figures.style import COAST, INK
+from cranpm.views.figures.trials import FACTUAL, Trials, experiments_folder
+
+EXPERIMENT = "counterfactuals"
+PALETTE = "RdBu_r"
+TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+
+
+def causes(given: Given) -> Figure:
+    """Model by condition: points of skill that are lost."""
+    trials = Trials.load(experiments_folder(given) / EXPERIMENT)
+    lead = given.lead or trials.leads[0]
+    blocks = _blocks(trials)
+    lost = [lost_points(trials, names, lead) for names in blocks.values()]
+    width, height = max(7.0, 3.4 + 0.8 * len(trials.conditions)), max(3.0, 1.9 + 0.42 * len(trials.rows))
+    note = f"skill: 1 − RMSE / RMSE of persistence under the same condition; mean over seeds: {trials.seeds}"
+    title = f"Skill lost at T+{lead} when a cause is taken away or changed"
+    figure = sheet(width, height, title, [note, *trials.notes(given.archive)])
+    ratios = [max(len(names), 1.5) for names in blocks.values()]
+    panels = figure.subplots(1, len(blocks), squeeze=False, width_ratios=ratios, sharey=True)[0]
+    top = max(float(np.abs(part).max()) for part in lost)
+    norm = colors.AsinhNorm(linear_width=max(top / 8, 0.05), vmin=-top, vmax=top)
+    for number, (title, names) in enumerate(blocks.items()):
+        image = _draw_cells(panels[number], trials.rows, names, lost[number], norm)
+        letter(panels[number], number, title)
+    bar = figure.colorbar(image, ax=panels, label="skill lost (percentage points)", aspect=25)
+    ticks = [sign * tick for sign in (-1, 1) for tick in TICKS if top / 30 < tick <= top] + [0]
+    bar.set_ticks(sorted(ticks), labels=[f"{tick:+g}".replace("-", "−") if tick else "0" for tick in sorted(ticks)])
+    bar.minorticks_off()
+    return figure
+
+
+def _blocks(trials: Trials) -> dict[str, list[str]]:
+    """Conditions by what they change."""
+    inputs = [name for name in trials.conditions if name not in trials.worlds]
+    found = {"inputs changed": inputs, "other worlds": trials.worlds}
+    if not trials.conditions:
+        raise CranpmError(
+            expected="conditions beside the factual one",
+            found="none",
+            remedy="Run `cranpm experiment counterfactuals`.",
+        )
+    return {title: names for title, names in found.items() if names}
+
+
+def lost_points(trials: Trials, conditions: Sequence[str], lead: int) -> Array:
+    """(row, condition) skill as it is minus skill under the condition, in percentage points."""
+    column = f"skill_persistence_t{lead}"
+
+    def skill(row: str, condition: str) -> float:
+        return 100 * float(np.mean(trials.values(column, row, condition)))
+
+    return np.array([[skill(row, FACTUAL) - skill(row, name) for name in conditions] for row in trials.rows])
+
+
+def _draw_cells(
+    axes: Axes, rows: Sequence[str], names: Sequence[str], lost: Array, norm: colors.Normalize
+) -> AxesImage:
+    image = axes.imshow(lost, cmap=PALETTE, norm=norm, aspect="auto")
+    for (row, column), value in np.ndenumerate(lost):
+        dark = abs(float(norm(value)) - 0.5) > 0.28
+        axes.text(
+            column,
+            row,
+            f"{round(float(value), 1) + 0.0:+.1f}".replace("-", "−"),
+            ha="center",
+            va="center",
+            fontsize=8,
+            color="white" if dark else INK,
+        )
+    axes.set_yticks(range(len(rows)), rows, fontsize=8.5)
+    axes.set_xticks(range(len(names)), [_folded(name) for name in names], fontsize=8, rotation=35, ha="right")
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    axes.set_xticks(np.arange(len(names) + 1) - 0.5, minor=True)
+    axes.set_yticks(np.arange(len(rows) + 1) - 0.5, minor=True)
+    axes.grid(which="minor", color="white", linewidth=1.5)
+    axes.tick_params(which="minor", length=0, color=COAST)
+    return image
+
+
+def _folded(name: str) -> str:
+    """A world's box on a line of its own."""
+    return name.replace(":", "\n")

@@ -1,0 +1,201 @@
+"""The read-only API and the page: every answer comes from one published run, or is refused."""
+
+import gzip
+import mimetypes
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any
+
+import anyio.to_thread
+from fastapi import Depends, FastAPI, Query, Request
+from fastapi import Path as InPath
+from fastapi.middleware.cors import CORSMiddleware
+from fastapi.responses import JSONResponse, Response
+from rasterio.errors import RasterioIOError
+
+from cranpm import __version__
+from cranpm.core.errors import CranpmError
+from cranpm.forecasting.publication import places
+from cranpm.forecasting.publication.reader import DAY, VERSION, AbsentError, Run, find_run, list_runs
+from cranpm.views.serve import around, models, tiles
+from cranpm.views.serve.middleware import FOR_EVER, finish
+from cranpm.views.serve.service import Service
+
+THREADS = 8
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    404: {"model": models.Refusal, "description": "Not there, or not any more."},
+    503: {"model": models.Refusal, "description": "Too much to do, or data that cannot be read."},
+}
+PNG: dict[int | str, dict[str, Any]] = {200: {"content": {"image/png": {}}, "description": "256 x 256 pixels."}}
+Degrees = Annotated[float, Query(ge=-180, le=360, allow_inf_nan=False)]
+RunDay = Annotated[str, InPath(pattern=DAY, description="Start day.")]
+RunVersion = Annotated[str, InPath(pattern=VERSION)]
+
+
+def create_app(
+    folder: Path, archive: str | None = None, stale_after_hours: float = 36.0, origins: tuple[str, ...] = ()
+) -> FastAPI:
+    """The web application for a folder of products. Other sites may read it only if `origins` names them."""
+    if not folder.is_dir():
+        raise CranpmError(
+            expected=f"a folder of forecasts at {folder}", found="none", remedy="Make one with `cranpm forecast --out`."
+        )
+    service = Service(folder, archive, stale_after_hours)
+
+    @asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
+        yield
+        service.close()
+
+    app = FastAPI(
+        title="cranpm",
+        version=__version__,
+        description="PM2.5 at 1 km: published forecasts, read-only.",
+        openapi_url="/api/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=life,
+    )
+    app.middleware("http")(finish)
+    if origins:
+        app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["GET"])
+    app.state.service = service
+    _refuse_well(app)
+    _all_runs(app, service)
+    _one_run(app, service)
+    _page(app)
+    return app
+
+
+def _refuse_well(app: FastAPI) -> None:
+    """Faults become sentences with the right number; a trace never leaves the server."""
+
+    @app.exception_handler(CranpmError)
+    async def refused(request: Any, error: CranpmError) -> JSONResponse:
+        status = 404 if isinstance(error, AbsentError) else 503
+        return JSONResponse({"detail": str(error)}, status, {"Retry-After": "2"} if status == 503 else None)
+
+    @app.exception_handler(RasterioIOError)
+    @app.exception_handler(FileNotFoundError)
+    async def vanished(request: Any, error: Exception) -> JSONResponse:
+        detail = "expected the files of this run; found them replaced or unreadable. Load /api/runs again."
+        return JSONResponse({"detail": detail}, 503, {"Retry-After": "2"})
+
+
+def _all_runs(app: FastAPI, service: Service) -> None:
+    """What is told of the whole folder."""
+
+    @app.get("/api/health", responses={503: {"model": models.Health, "description": "Stale or empty."}})
+    def health(response: Response) -> models.Health:
+        """Fails when there is no forecast, or the newest one is too old."""
+        runs, left_out = list_runs(service.folder)
+        newest = runs[0] if runs else None
+        reason = newest.stale_reason(service.stale_after_hours) if newest else "there is no forecast"
+        response.status_code = 503 if reason else 200
+        return models.Health(
+            status="empty" if newest is None else "stale" if reason else "ok",
+            reason=reason,
+            newest=newest and newest.day,
+            age_hours=newest and round(newest.age_hours, 2),
+            stale_after_hours=service.stale_after_hours,
+            left_out=left_out,
+        )
+
+    @app.get("/api/runs")
+    def runs() -> models.Runs:
+        """Published forecasts, newest start day first."""
+        found, known = list_runs(service.folder)[0], service.known()
+        archive = known and {"source": known.archive.source, "simulated": known.simulated}
+        told = {"archive": archive, "style": tiles.style(), "now": datetime.now(UTC)}
+        return models.Runs.model_validate({"runs": [service.facts(run, known) for run in found]} | told)
+
+    @app.get("/api/legend")
+    def legend() -> dict[str, dict[str, Any]]:
+        """The colours of the tiles."""
+        return {variable: tiles.legend(variable) for variable in tiles.STYLES}
+
+    @app.get("/api/places")
+    def towns() -> list[models.Town]:
+        """The largest towns on the newest run's map."""
+        found, _ = list_runs(service.folder)
+        return [models.Town(**town) for town in _towns(found[0].grid)] if found else []
+
+
+def _one_run(app: FastAPI, service: Service) -> None:
+    """What is told of one version of one run."""
+
+    def chosen(day: RunDay, version: RunVersion) -> Run:
+        return find_run(service.folder, day, version)
+
+    chosen_run = Annotated[Run, Depends(chosen)]
+    below = "/api/runs/{day}/{version}"
+
+    @app.get(below + "/tiles/{variable}/{lead}/{z}/{x}/{y}.png", responses=REFUSALS | PNG, response_class=Response)
+    async def tile(
+        run: chosen_run,
+        variable: str,
+        lead: Annotated[int, InPath(ge=1, le=9)],
+        z: Annotated[int, InPath(ge=0, le=tiles.ZOOMS)],
+        x: Annotated[int, InPath(ge=0, lt=2**tiles.ZOOMS)],
+        y: Annotated[int, InPath(ge=0, lt=2**tiles.ZOOMS)],
+    ) -> Response:
+        """A map tile (web mercator), transparent where there is no value."""
+        if max(x, y) >= 2**z:
+            raise AbsentError(
+                expected=f"x and y below {2**z} at zoom {z}", found=f"{x}, {y}", remedy="Ask for a tile of the map."
+            )
+        raster = await service.raster(run, variable, lead)
+        lasting = {"cache-control": FOR_EVER} if raster == run.raster(lead) else {}
+        body = await anyio.to_thread.run_sync(tiles.tile, variable, raster, z, x, y)
+        return Response(body, media_type="image/png", headers=lasting)
+
+    @app.get(below + "/point", responses=REFUSALS)
+    def point(run: chosen_run, lat: Degrees, lon: Degrees) -> models.Point:
+        """The forecast for the pixel that holds a point."""
+        return models.Point.model_validate(places.point(run, lat, lon))
+
+    @app.get(below + "/history", responses=REFUSALS)
+    async def history(run: chosen_run, lat: Degrees, lon: Degrees) -> models.History:
+        """PM2.5 at a pixel and at stations near it, before and after the start day."""
+        found = await service.heavy(around.history, run, service.need_known(), lat, lon)
+        return models.History.model_validate(found)
+
+    @app.get(below + "/box", responses=REFUSALS)
+    async def box(run: chosen_run, north: Degrees, west: Degrees, south: Degrees, east: Degrees) -> models.Box:
+        """Statistics of the land in a box, weighted by area."""
+        return models.Box.model_validate(await service.heavy(_box, run, north, west, south, east))
+
+    @app.get(below + "/stations/{lead}", responses=REFUSALS)
+    async def stations(run: chosen_run, lead: Annotated[int, InPath(ge=0, le=9)]) -> models.StationMap:
+        """Stations as GeoJSON: observed on the valid day, forecast there; lead 0 is the start day."""
+        found = await service.heavy(around.stations, run, service.need_known(), lead)
+        return models.StationMap.model_validate(found)
+
+
+_towns, _box = lru_cache(maxsize=8)(places.towns), lru_cache(maxsize=256)(places.box)
+
+
+def _page(app: FastAPI) -> None:
+    """The built page, from memory and compressed once: what is not among its files cannot be asked for."""
+    root = Path(str(files("cranpm.views.serve") / "page"))
+    built = {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    small = {name: gzip.compress(body) for name, body in built.items()}
+
+    @app.get("/", include_in_schema=False)
+    @app.get("/{name:path}", include_in_schema=False)
+    def asset(request: Request, name: str = "") -> Response:
+        name = name or "index.html"
+        if name == "index.html" and not built:
+            missing = "The page is not built. In a clone of the project: make page. The API answers under /api."
+            return Response(missing, 503, media_type="text/plain")
+        if name not in built:
+            raise AbsentError(expected="a file of the page", found=name[:80], remedy="Open /.")
+        headers = {"cache-control": FOR_EVER} if name.startswith("assets/") else {}
+        zipped = "gzip" in request.headers.get("accept-encoding", "")
+        headers |= {"content-encoding": "gzip"} if zipped else {}
+        return Response((small if zipped else built)[name], media_type=mimetypes.guess_type(name)[0], headers=headers)
