@@ -13,7 +13,7 @@ from test_train import settings
 
 from cranpm.archive.store import Archive
 from cranpm.core.errors import CranpmError
-from cranpm.doctor import machine_checks, run_checks, source_checks
+from cranpm.operate.doctor import machine_checks, run_checks, source_checks
 from cranpm.training import keep, train
 from cranpm.training.finetune import LowRank, merged, projections, starting_weights, tune
 from cranpm.training.settings import SHIPPED, StartSettings, load_settings
@@ -174,7 +174,7 @@ def test_the_doctor_says_what_a_run_costs(month, tmp_path, monkeypatch):
     assert checks["days"].found == "16 train, 3 validation, 3 test"
     assert checks["memory"].verdict == "good"
     assert not list(tmp_path.iterdir())
-    monkeypatch.setattr("cranpm.doctor.free_memory_gb", lambda: 0.5)
+    monkeypatch.setattr("cranpm.operate.doctor.free_memory_gb", lambda: 0.5)
     checks = {check.name: check for check in run_checks(settings(), month, tmp_path)}
     assert checks["memory"].verdict == "bad"
     assert {check.name for check in machine_checks(tmp_path)} >= {"versions", "free memory", "free disk", "bf16"}
@@ -189,23 +189,23 @@ def test_the_doctor_looks_at_keys_and_providers(monkeypatch):
             raise requests.ConnectionError("no route")
         return Answer()
 
-    monkeypatch.setattr("cranpm.doctor.requests.head", head)
-    monkeypatch.setattr("cranpm.doctor.find_key", lambda: "secret")
+    monkeypatch.setattr("cranpm.operate.doctor.requests.head", head)
+    monkeypatch.setattr("cranpm.operate.doctor.find_key", lambda: "secret")
     checks = {check.name: check for check in source_checks()}
     assert checks["key of the data stores"].found == "found"
     assert checks["Zenodo"].verdict == "note"
     assert checks["EEA"].found == "answers (200)"
     assert "secret" not in str(checks)
-    monkeypatch.setattr("cranpm.doctor.find_key", lambda: None)
+    monkeypatch.setattr("cranpm.operate.doctor.find_key", lambda: None)
     assert source_checks()[0].verdict == "note"
 
 
 def test_the_doctors_command(month, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("cranpm.doctor.gemm_peak", lambda _: 100.0)
+    monkeypatch.setattr("cranpm.operate.doctor.gemm_peak", lambda _: 100.0)
     line = ["doctor", "tiny.toml", "--out", str(tmp_path)]
     assert run_cli(monkeypatch, *line, "--archive", month.location) == 0
     assert "12 steps" in capsys.readouterr().out
     assert run_cli(monkeypatch, *line) == 1
     assert "settings and --archive together" in capsys.readouterr().err
-    monkeypatch.setattr("cranpm.doctor.free_memory_gb", lambda: 0.5)
+    monkeypatch.setattr("cranpm.operate.doctor.free_memory_gb", lambda: 0.5)
     assert run_cli(monkeypatch, *line, "--archive", month.location) == 1

@@ -84,7 +84,7 @@ def doctor(
     """
     from cranpm.archive.store import Archive
     from cranpm.core.errors import CranpmError
-    from cranpm.doctor import machine_checks, run_checks, source_checks
+    from cranpm.operate.doctor import machine_checks, run_checks, source_checks
     from cranpm.training import load_settings
 
     if (settings is None) != (archive is None):

@@ -1,0 +1,1 @@
+"""Running the product day by day."""
