@@ -20,7 +20,7 @@ from cranpm.archive.repository import Group
 from cranpm.core.channels import COARSE_NAMES
 from cranpm.core.days import gaps
 from cranpm.core.errors import CranpmError
-from cranpm.core.grid import Array, Domain
+from cranpm.core.grid import EVERYWHERE, Array, Domain, Window
 
 SIMULATION = "simulation"
 """The source of archives that no provider filled."""

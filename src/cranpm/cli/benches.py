@@ -1,8 +1,11 @@
 """Commands that measure speed on this machine, each figure beside a reference of the same run."""
 
 import json
+import sys
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,12 +13,28 @@ from rich.table import Table
 
 from cranpm.cli.console import AsJson, Overrides, err, out
 from cranpm.cli.network import Preset, chosen
+from cranpm.core.errors import CranpmError
 
 if TYPE_CHECKING:
-    from cranpm.bench.network import NetworkBench
+    from benchmarks.network import NetworkBench
     from cranpm.network.precision import Precision
 
 app = typer.Typer(help="Measure speed on this machine, beside what the machine can do at best.", no_args_is_help=True)
+
+
+def _benchmarks() -> ModuleType:
+    """The package `benchmarks` of the checkout that this cranpm runs from; it is not part of an installed package."""
+    checkout = Path(__file__).parents[3]
+    if not (checkout / "benchmarks" / "__init__.py").is_file():
+        raise CranpmError(
+            expected=f"the folder benchmarks in {checkout}",
+            found="none: benchmarks are not installed with the package",
+            remedy="Clone the project and run `make forecast` there once; then .venv/bin/cranpm bench works.",
+        )
+    if str(checkout) not in sys.path:
+        sys.path.insert(0, str(checkout))
+    return import_module("benchmarks")
+
 
 BenchDomain = Annotated[str, typer.Option(help="Domain to simulate.")]
 Days = Annotated[int, typer.Option(help="How many days to simulate.", min=3)]
@@ -24,7 +43,7 @@ Days = Annotated[int, typer.Option(help="How many days to simulate.", min=3)]
 @app.command()
 def simulate(domain: BenchDomain = "alps", days: Days = 30, as_json: AsJson = False) -> None:
     """Seconds a day to simulate and store."""
-    from cranpm import bench
+    bench = _benchmarks()
 
     with err.status("measuring simulate"):
         facts = bench.simulate(domain, days)
@@ -34,7 +53,7 @@ def simulate(domain: BenchDomain = "alps", days: Days = 30, as_json: AsJson = Fa
 @app.command()
 def store(domain: BenchDomain = "alps", days: Days = 30, as_json: AsJson = False) -> None:
     """Random training samples a second from the archive, against plain zarr."""
-    from cranpm import bench
+    bench = _benchmarks()
 
     with err.status("measuring store"):
         facts = bench.store(domain, days)
@@ -50,7 +69,7 @@ def train(
     as_json: AsJson = False,
 ) -> None:
     """Tiles a second of loader, step and both on two simulated months; and what encoding a day once saves."""
-    from cranpm import bench
+    bench = _benchmarks()
     from cranpm.training import load_settings
 
     with err.status("measuring training"):
@@ -72,7 +91,7 @@ def forecast(
     as_json: AsJson = False,
 ) -> None:
     """Three leads over a domain, by stage, against fixed tiles with the coarse branch computed for each."""
-    from cranpm import bench
+    bench = _benchmarks()
 
     with err.status(f"simulating two days and forecasting with {preset}"):
         facts = bench.bench_forecast(chosen(preset, override), domain)
@@ -82,7 +101,7 @@ def forecast(
 @app.command()
 def verify(domain: BenchDomain = "europe", as_json: AsJson = False) -> None:
     """One start day with all its statistics, with and without SSIM, against the plainest ones by numpy."""
-    from cranpm import bench
+    bench = _benchmarks()
 
     with err.status("simulating four days and verifying one"):
         facts = bench.bench_verify(domain)
@@ -96,7 +115,7 @@ def figures(
     as_json: AsJson = False,
 ) -> None:
     """One map as PNG from all pixels of a domain, against one pass of numpy over them."""
-    from cranpm import bench
+    bench = _benchmarks()
 
     with err.status("drawing"):
         facts = bench.bench_figures(domain, archive)
@@ -106,7 +125,7 @@ def figures(
 @app.command()
 def serve(domain: BenchDomain = "europe", as_json: AsJson = False) -> None:
     """Tiles and points from a server on this machine, against what a tile costs without one."""
-    from cranpm import bench
+    bench = _benchmarks()
 
     with err.status("simulating a day, publishing a forecast and asking for tiles"):
         facts = bench.bench_serve(domain)
@@ -116,7 +135,7 @@ def serve(domain: BenchDomain = "europe", as_json: AsJson = False) -> None:
 @app.command()
 def ingest(domain: BenchDomain = "europe", as_json: AsJson = False) -> None:
     """One day from providers' files to its commit; ERA5's decoding against a bare reading of the same bytes."""
-    from cranpm import bench
+    bench = _benchmarks()
 
     with err.status("simulating a day, writing its files and ingesting them"):
         facts = bench.bench_ingest(domain)
@@ -130,8 +149,7 @@ def scaling(
     override: Overrides = None,
 ) -> None:
     """Memory, operations and time over the size of the domain: full attention, windows only, and ours."""
-    from cranpm import bench
-    from cranpm.core.errors import CranpmError
+    bench = _benchmarks()
     from cranpm.network import NetworkSettings
 
     settings = chosen(preset, override)
@@ -168,7 +186,7 @@ def model(
     as_json: AsJson = False,
 ) -> None:
     """Milliseconds, GFLOP/s and share of the machine's GEMM peak, by part of the network, and peak memory."""
-    from cranpm import bench
+    bench = _benchmarks()
 
     settings = chosen(preset, override)
     with err.status(f"measuring {preset}"):

@@ -15,6 +15,7 @@ CPUINFO = Path("/proc/cpuinfo")
 BF16_FLAGS = ("avx512_bf16", "amx_bf16", "bf16")
 """Of x86 and of ARM."""
 ROUNDS = 3
+SIDES = (1024, 2048, 4096)
 
 
 def gemm(side: int, dtype: torch.dtype, rounds: int = ROUNDS) -> float:
@@ -26,6 +27,11 @@ def gemm(side: int, dtype: torch.dtype, rounds: int = ROUNDS) -> float:
         functional.linear(one, two)
         best = max(best, 2e-9 * side**3 / (time.perf_counter() - start))
     return best
+
+
+def gemm_peak(precision: Precision) -> float:
+    """The best GFLOP/s of this machine in matrix products, over some sizes."""
+    return max(gemm(side, DTYPES[precision]) for side in SIDES)
 
 
 def has_bf16() -> bool:

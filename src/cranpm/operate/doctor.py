@@ -14,10 +14,9 @@ import torch
 
 from cranpm import __version__
 from cranpm.archive.store import Archive
-from cranpm.bench.machine import forget_peak_memory, peak_memory
-from cranpm.bench.network import gemm_peak
+from cranpm.core.machine import forget_peak_memory, peak_memory
 from cranpm.network.cost import size
-from cranpm.network.precision import has_bf16
+from cranpm.network.precision import gemm_peak, has_bf16
 from cranpm.providers.fetch import find_key
 from cranpm.training.loop import Run
 from cranpm.training.retention import disk_need_gb, free_disk_gb

@@ -10,10 +10,10 @@ import numpy as np
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Domain
-from cranpm.providers import grib, netcdf
 from cranpm.providers.netcdf_layout import MADE_UP
 from cranpm.providers.provider import Reading, Seen
 from cranpm.providers.quantities import LevelKind
+from cranpm.providers.readers import grib, netcdf
 from cranpm.providers.readers.files import Piece, sniff
 from cranpm.providers.readers.variable import Variable
 from cranpm.providers.regrid import onto

@@ -21,7 +21,7 @@ from cranpm.core.days import DayRange
 from cranpm.core.errors import CranpmError
 from cranpm.core.geography import region_of
 from cranpm.core.grid import Array, Domain
-from cranpm.providers import apart
+from cranpm.providers import sandbox
 from cranpm.providers.netcdf_layout import MADE_UP
 from cranpm.providers.provider import Reading, Seen
 from cranpm.providers.readers.files import UNFINISHED, Piece, sha256
@@ -102,7 +102,7 @@ def files_in(places: Iterable[Path]) -> list[Path]:
 
 def scan(places: Iterable[Path], jobs: int = 1) -> Scan:
     """Look at every file, in processes apart."""
-    tasks = [delayed(apart.look)(some) for some in _parts(files_in(places), LOOK_AT_ONCE)]
+    tasks = [delayed(sandbox.look)(some) for some in _parts(files_in(places), LOOK_AT_ONCE)]
     looks = compute(*tasks, scheduler="threads", num_workers=jobs)  # type: ignore[no-untyped-call]
     found = [one for look in looks for one in look]
     seen = [one for one in found if isinstance(one, Seen)]
@@ -187,7 +187,7 @@ def _statics(found: Scan, domain: Domain, land: Array) -> Statics:
             found="none among the files",
             remedy="cranpm fetch elevation --domain ..., or any GeoTIFF of heights.",
         )
-    mean, spread = apart.read_elevation(rasters, domain, land)
+    mean, spread = sandbox.read_elevation(rasters, domain, land)
     return Statics(mean, spread, land)
 
 
@@ -199,7 +199,7 @@ def _stations(found: Scan, domain: Domain) -> Stations:
             found="none among the files",
             remedy="cranpm fetch eea, or EEA's DataExtract.csv.",
         )
-    return apart.read_stations(metadata, domain)
+    return sandbox.read_stations(metadata, domain)
 
 
 def _candidates(found: Scan, days: DayRange | None, report: Report) -> list[date]:
@@ -260,7 +260,7 @@ def _read(
     for source in (*GRIDDED, *STATIONS):
         pieces = [one.piece for one in _touching(found, source, days)]
         if pieces:
-            tasks[source] = delayed(apart.read_days)(source, pieces, days, domain, degrade)
+            tasks[source] = delayed(sandbox.read_days)(source, pieces, days, domain, degrade)
     (done,) = compute(tasks, scheduler="threads", num_workers=jobs)  # type: ignore[no-untyped-call]
     return {day: {source: of_source[day] for source, of_source in done.items()} for day in days}
 

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 from cranpm.archive.store import Archive
 from cranpm.core.regions import inside, part_of, regions
-from cranpm.forecasting.publication import places, rasters
+from cranpm.forecasting.publication import points, rasters
 from cranpm.forecasting.publication.geotiff import unpacked
 from cranpm.forecasting.publication.reader import Run
 from cranpm.verification.methods import Product
@@ -43,7 +43,7 @@ def _long(day: date) -> str:
 
 
 def _box(run: Run, box: tuple[float, float, float, float]) -> list[dict[str, object]]:
-    return list(places.box(run, *box)["leads"])
+    return list(points.box(run, *box)["leads"])
 
 
 def _figure(value: object, digits: int = 1) -> str:
@@ -86,8 +86,8 @@ def _regions(run: Run) -> Section | None:
 
 def _towns(run: Run) -> Section | None:
     rows = []
-    for town in places.towns(run.grid)[: 4 * TOWNS]:
-        leads = places.point(run, town["lat"], town["lon"])["forecast"]
+    for town in points.towns(run.grid)[: 4 * TOWNS]:
+        leads = points.point(run, town["lat"], town["lon"])["forecast"]
         if all(lead["pm25"] is not None for lead in leads):
             rows.append((town["name"], *(f"{lead['pm25']:.1f} · {lead['index']}" for lead in leads)))
     if not rows:

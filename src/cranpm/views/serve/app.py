@@ -19,9 +19,9 @@ from rasterio.errors import RasterioIOError
 
 from cranpm import __version__
 from cranpm.core.errors import CranpmError
-from cranpm.forecasting.publication import places
+from cranpm.forecasting.publication import points
 from cranpm.forecasting.publication.reader import DAY, VERSION, AbsentError, Run, find_run, list_runs
-from cranpm.views.serve import around, models, tiles
+from cranpm.views.serve import models, nearby, tiles
 from cranpm.views.serve.middleware import FOR_EVER, finish
 from cranpm.views.serve.service import Service
 
@@ -157,12 +157,12 @@ def _one_run(app: FastAPI, service: Service) -> None:
     @app.get(below + "/point", responses=REFUSALS)
     def point(run: chosen_run, lat: Degrees, lon: Degrees) -> models.Point:
         """The forecast for the pixel that holds a point."""
-        return models.Point.model_validate(places.point(run, lat, lon))
+        return models.Point.model_validate(points.point(run, lat, lon))
 
     @app.get(below + "/history", responses=REFUSALS)
     async def history(run: chosen_run, lat: Degrees, lon: Degrees) -> models.History:
         """PM2.5 at a pixel and at stations near it, before and after the start day."""
-        found = await service.heavy(around.history, run, service.need_known(), lat, lon)
+        found = await service.heavy(nearby.history, run, service.need_known(), lat, lon)
         return models.History.model_validate(found)
 
     @app.get(below + "/box", responses=REFUSALS)
@@ -173,11 +173,11 @@ def _one_run(app: FastAPI, service: Service) -> None:
     @app.get(below + "/stations/{lead}", responses=REFUSALS)
     async def stations(run: chosen_run, lead: Annotated[int, InPath(ge=0, le=9)]) -> models.StationMap:
         """Stations as GeoJSON: observed on the valid day, forecast there; lead 0 is the start day."""
-        found = await service.heavy(around.stations, run, service.need_known(), lead)
+        found = await service.heavy(nearby.stations, run, service.need_known(), lead)
         return models.StationMap.model_validate(found)
 
 
-_towns, _box = lru_cache(maxsize=8)(places.towns), lru_cache(maxsize=256)(places.box)
+_towns, _box = lru_cache(maxsize=8)(points.towns), lru_cache(maxsize=256)(points.box)
 
 
 def _page(app: FastAPI) -> None:
