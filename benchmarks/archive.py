@@ -12,12 +12,12 @@ import numpy as np
 import zarr
 from zarr.codecs import ZstdCodec
 
-from cranpm.archive.layout import unpack_pm25
 from cranpm.archive.repository import Group
 from cranpm.archive.store import Archive
 from cranpm.core.days import DayRange
 from cranpm.core.grid import TILE, Window, parse_domain
 from cranpm.core.machine import copy_bandwidth, peak_memory, timed
+from cranpm.core.packing import ARCHIVED
 from cranpm.simulate import SimulationSettings
 from cranpm.simulate.job import simulate_archive
 
@@ -111,6 +111,6 @@ def _from_archive(archive: Archive, index: int, window: Window) -> list[Any]:
 
 
 def _from_zarr(group: Group, index: int, window: Window) -> list[Any]:
-    fields = [unpack_pm25(np.asarray(group["pm25"][(index + step, *window)])) for step in (-1, 0, 1)]
+    fields = [ARCHIVED.unpack(np.asarray(group["pm25"][(index + step, *window)])) for step in (-1, 0, 1)]
     elevation, spread, land = (np.asarray(group[name][window]) for name in ("elevation", "spread", "land"))
     return [*fields, elevation, spread, land.astype(bool)]

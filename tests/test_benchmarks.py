@@ -49,7 +49,7 @@ def test_both_readers_read_the_same(archive, tmp_path, monkeypatch):
 
 
 def test_the_networks_speed_is_measured_by_part(monkeypatch):
-    monkeypatch.setattr(network, "SIDES", (256,))
+    monkeypatch.setattr("cranpm.network.precision.SIDES", (256,))
     result = bench_network(preset("tiny"), batches=(1, 2), precisions=("fp32", "bf16"))
     by_key = {(s.precision, s.batch, s.stage, s.part): s for s in result.speeds}
     parts = {part for _, _, stage, part in by_key if stage == "tile"}
@@ -90,7 +90,7 @@ def test_grouping_by_day_saves_work():
 
 
 def test_a_forecast_is_measured_by_stage(monkeypatch):
-    monkeypatch.setattr(network, "SIDES", (256,))
+    monkeypatch.setattr("cranpm.network.precision.SIDES", (256,))
     facts = bench_forecast(preset("tiny"), BOX)
     even, with_land, adaptive = map(int, facts["tiles: even / with land / adaptive"].split(" / "))
     assert even >= with_land >= adaptive > 0
@@ -127,7 +127,7 @@ def test_cost_grows_as_attention_does(tmp_path):
 
 def test_an_imitated_precision_is_left_out_aloud(monkeypatch):
     monkeypatch.setattr(network, "has_bf16", lambda: False)
-    monkeypatch.setattr(network, "SIDES", (64,))
+    monkeypatch.setattr("cranpm.network.precision.SIDES", (64,))
     result = bench_network(preset("tiny"), batches=(1,))
     assert set(result.peak_gflops) == {"fp32"}
     assert "bf16: this processor has no such arithmetic" in result.left_out

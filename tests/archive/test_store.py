@@ -19,10 +19,11 @@ from sample_days import FIRST, PRODUCER, SMALL, STATIONS, make_day
 
 from cranpm.archive import repository
 from cranpm.archive.day_data import Quality, Statics
-from cranpm.archive.layout import create_archive, pack_pm25, unpack_pm25
+from cranpm.archive.layout import create_archive
 from cranpm.archive.store import Archive, ArchiveInMemory, ArchiveWriter, describe
 from cranpm.core.channels import COARSE_NAMES
 from cranpm.core.errors import CranpmError
+from cranpm.core.packing import ARCHIVED
 
 
 @pytest.fixture
@@ -73,10 +74,10 @@ def test_round_trip_to_packing_precision(empty):
 @given(st.lists(st.floats(0, 2000, width=32) | st.just(float("nan")), min_size=1))
 def test_packing(values):
     pm25 = np.array(values, np.float32)
-    back = unpack_pm25(pack_pm25(pm25))
+    back = ARCHIVED.unpack(ARCHIVED.pack(pm25))
     assert np.array_equal(np.isnan(back), np.isnan(pm25))
     assert np.allclose(back, pm25, atol=0.0502, equal_nan=True)
-    assert np.array_equal(pack_pm25(back), pack_pm25(pm25))
+    assert np.array_equal(ARCHIVED.pack(back), ARCHIVED.pack(pm25))
 
 
 def test_windows_are_parts_of_the_field(archive):
@@ -197,7 +198,7 @@ def check_whole_days(path):
     archive = Archive(path)
     for day in archive.days:
         assert np.array_equal(archive.coarse(day), make_day(day).coarse)
-        assert np.array_equal(archive.packed_pm25(day), pack_pm25(make_day(day).pm25_ugm3))
+        assert np.array_equal(archive.packed_pm25(day), ARCHIVED.pack(make_day(day).pm25_ugm3))
         assert archive.provenance(day) == make_day(day).provenance
     return len(archive.days)
 

@@ -13,7 +13,8 @@ from cranpm.baselines import FITTED, SIMPLE, fit_damped, simple
 from cranpm.baselines.learned.baseline import Opponent, OpponentName, OpponentSettings, opponent, unblurred
 from cranpm.core.channels import INDEX
 from cranpm.core.errors import CranpmError
-from cranpm.core.grid import Grid, coarsen, refine
+from cranpm.core.grid import Grid, coarsen
+from cranpm.core.interpolation import refine
 from cranpm.forecasting.engine import predict
 from cranpm.network.registry import build
 from cranpm.network.scaling import typical_scales

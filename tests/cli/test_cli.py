@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from test_weights import checkpoint
+from released_cases import checkpoint
 from typer.testing import CliRunner
 
 from cranpm import __version__, cli

@@ -63,7 +63,7 @@ def test_every_named_domain_has_geography(name):
 
 
 def test_elsewhere_is_refused():
-    with pytest.raises(CranpmError, match=r"embedded geography.*europe N 75"):
+    with pytest.raises(CranpmError, match=r"packaged geography.*europe N 75"):
         region_of(Grid(-20, 20, 0.25, 40, 40))
 
 

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranpm.core.errors import CranpmError
-from cranpm.core.grid import DOMAINS, Domain, Grid, coarsen, parse_domain, refine
+from cranpm.core.grid import DOMAINS, Domain, Grid, coarsen, parse_domain
+from cranpm.core.interpolation import refine
 
 ALPS = DOMAINS["alps"]
 

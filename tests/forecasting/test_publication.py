@@ -15,9 +15,9 @@ import rasterio
 import xarray
 
 from cranpm.core.errors import CranpmError
+from cranpm.core.packing import PUBLISHED
 from cranpm.forecasting.engine import Forecast, predict
 from cranpm.forecasting.publication import writer as products
-from cranpm.forecasting.publication.geotiff import packed, unpacked
 from cranpm.forecasting.publication.writer import point, publish, to_dataset
 
 ALL = ("nc", "zarr", "tif", "png")
@@ -71,7 +71,9 @@ def test_xarray_reads_times_and_numbers(product, forecast):
         bounds = dataset.time_bnds.values.astype("datetime64[D]").astype(str)
         assert bounds[0].tolist() == [str(forecast.valid(1)), str(forecast.valid(2))]
         assert dataset.pm2p5.dims == ("time", "lat", "lon")
-        assert np.allclose(dataset.pm2p5[1], unpacked(packed(forecast.of(2))), atol=1e-4, equal_nan=True)
+        assert np.allclose(
+            dataset.pm2p5[1], PUBLISHED.unpack(PUBLISHED.pack(forecast.of(2))), atol=1e-4, equal_nan=True
+        )
         assert np.nanmax(np.abs(dataset.pm2p5[1].values - forecast.of(2))) <= 0.0501
         assert dataset.lat[0] > dataset.lat[-1]
         provenance = json.loads(dataset.attrs["provenance"])
@@ -112,8 +114,8 @@ def test_all_formats_hold_the_same_numbers(product):
         assert np.allclose(netcdf.pm2p5.values, zarr.pm2p5.values, atol=1e-4, equal_nan=True)
         for index, path in enumerate(files(product, "tif")):
             with rasterio.open(path) as raster:
-                values = raster.read(1, masked=True).filled(products.MISSING)
-                values = np.where(values == products.MISSING, np.nan, values * raster.scales[0])
+                values = raster.read(1, masked=True).filled(products.PUBLISHED.missing)
+                values = np.where(values == products.PUBLISHED.missing, np.nan, values * raster.scales[0])
             assert np.allclose(values, netcdf.pm2p5[index].values, atol=1e-4, equal_nan=True)
 
 
@@ -122,7 +124,7 @@ def test_a_point_is_the_pixel_that_holds_it(product, forecast):
     lat, lon = forecast.grid.lat[row], forecast.grid.lon[col]
     found = point(files(product, "nc")[0], lat + 0.004, lon - 0.004)
     assert [entry["lead"] for entry in found] == [1, 2, 3]
-    assert found[1]["pm2p5"] == pytest.approx(unpacked(packed(forecast.of(2)))[row, col], abs=1e-3)
+    assert found[1]["pm2p5"] == pytest.approx(PUBLISHED.unpack(PUBLISHED.pack(forecast.of(2)))[row, col], abs=1e-3)
     assert found[1]["valid"] == str(forecast.valid(2))
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from model_cases import batch
 from pydantic import ValidationError
+from released_cases import SMALL, released, their_tensors
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -16,7 +17,6 @@ from cranpm.core.grid import Domain
 from cranpm.network import Released, ReleasedSettings, build, preset
 from cranpm.network.cost import size
 from cranpm.network.released import CHANNELS, SCALES, degrees_aligned
-from cranpm.network.scaling import Scales
 from cranpm.network.token_geometry import token_centres
 from cranpm.weights import load_weights
 
@@ -25,19 +25,6 @@ reference = pytest.mark.skipif(
     not (PARITY / "case.safetensors").is_file(),
     reason=f"the authors' reference case is not at {PARITY}; set CRANPM_SHARED to where it is",
 )
-SMALL = ReleasedSettings(
-    era5_channels=14,
-    global_img_size=(56, 112),
-    global_embed_dim=48,
-    global_depth=3,
-    global_num_heads=4,
-    local_img_size=(128, 128),
-    local_embed_dim=32,
-    local_depth=2,
-    local_num_heads=4,
-    cross_num_heads=4,
-)
-PLAIN = Scales(mean=(0.0,) * 7, spread=(1.0,) * 7)
 
 
 @pytest.fixture(scope="module")
@@ -113,13 +100,6 @@ def test_parameters_as_published():
     assert (size(network.bridge), size(network.decoder)) == (6_700_560, 8_361_313)
     assert size(network) == 95_892_339
     assert len(network.state_dict()) == 256
-
-
-def released(seed: int = 0, **changes: object) -> Released:
-    torch.manual_seed(seed)
-    network = Released(SMALL.model_copy(update=changes), PLAIN).eval()
-    torch.nn.init.normal_(network.coarse.relative.table)
-    return network
 
 
 def days() -> tuple[Tensor, ...]:
@@ -234,47 +214,6 @@ def test_latitude_and_longitude_have_two_scalings():
     domain, globe = (released(coordinates=name) for name in ("domain", "globe"))
     assert ((case - domain.fine_mean) / domain.fine_spread).flatten()[2:4].tolist() == pytest.approx([0.5, 0.5])
     assert ((case - globe.fine_mean) / globe.fine_spread).flatten()[2:4].tolist() == pytest.approx([51 / 90, 10 / 180])
-
-
-def their_tensors(network: Released) -> dict[str, Tensor]:
-    """A published file made from one of ours, under the authors' names."""
-    renames = (
-        ("lead.", "global_branch.lead_time_embed."),
-        ("coarse.", "global_branch."),
-        ("fine.", "local_branch."),
-        ("bridge.project", "cross_attention.global_proj"),
-        ("bridge.cross.", "cross_attention."),
-        ("decoder.head", "prediction_head.final"),
-        ("decoder.fuse", "prediction_head.skip_fuse.0"),
-        ("decoder.", "prediction_head."),
-        (".0.up.0.", ".conv."),
-        (".0.residual.first.", ".resblock.conv1."),
-        (".0.residual.second.", ".resblock.conv2."),
-        (".positions", ".pos_embed"),
-        (".norm_patches.", ".norm_embed."),
-        (".patches.", ".patch_embed."),
-        ("branch.alpha", "branch.blocks.0.attn.alpha"),
-        ("branch.relative.table", "branch.blocks.0.attn.rel_pos_bias.bias_table"),
-        (".attention.qkv.", ".attn.qkv."),
-        (".attention.out.", ".attn.proj."),
-        (".norm_query.", ".norm_q."),
-        (".norm_key.", ".norm_kv."),
-        (".query.", ".q_proj."),
-        (".key.", ".k_proj."),
-        (".value.", ".v_proj."),
-        (".out.", ".out_proj."),
-        (".mlp.0.", ".mlp.fc1."),
-        (".mlp.2.", ".mlp.fc2."),
-    )
-    theirs = {}
-    for name, tensor in network.state_dict().items():
-        norms = (".norm_mlp.", ".norm_ffn." if "cross" in name else ".norm2.")
-        for ours, other in (*renames, norms):
-            name = name.replace(ours, other)
-        if "blocks." in name:
-            name = name.replace(".norm.", ".norm1.")
-        theirs[name] = tensor.view(-1, 1, 1).clone() if name.endswith(".beta") else tensor.contiguous().clone()
-    return theirs
 
 
 def test_a_published_folder_loads_strictly(tmp_path):

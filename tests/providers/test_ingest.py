@@ -29,13 +29,14 @@ from cranpm.core.days import DayRange
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Domain, Grid
 from cranpm.forecasting.engine import predict
-from cranpm.providers import DAILY, SOURCES, eea, grib, sandbox
+from cranpm.providers import DAILY, SOURCES, eea, sandbox
 from cranpm.providers.cloud import Cloud
 from cranpm.providers.era5 import CHANNELS
 from cranpm.providers.era5 import _day as era5_day
 from cranpm.providers.export import write_native
 from cranpm.providers.ingest import files_in, ingest, scan
 from cranpm.providers.provider import Seen, Wanted
+from cranpm.providers.readers import grib
 from cranpm.providers.readers.classic import needed_bytes
 from cranpm.providers.readers.file_grid import Place
 from cranpm.providers.readers.files import Piece, pieces, sniff

@@ -17,12 +17,13 @@ import pytest
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Domain, Grid
-from cranpm.providers import SOURCES, eea, grib, netcdf, quantities, sandbox
+from cranpm.providers import SOURCES, eea, quantities, sandbox
 from cranpm.providers.cams import GAS_CONSTANT, VAPOUR, concentration, density
 from cranpm.providers.elevation import read_elevation
 from cranpm.providers.gridded import Gridded
 from cranpm.providers.provider import Seen
 from cranpm.providers.quantities import BY_ALIAS, Quantity
+from cranpm.providers.readers import grib, netcdf
 from cranpm.providers.readers.files import Piece
 from cranpm.providers.timeline import Timeline
 

@@ -81,7 +81,7 @@ def test_valleys_hold_what_summits_shed(world, air):
 
 
 def refined_base(world):
-    from cranpm.core.grid import refine
+    from cranpm.core.interpolation import refine
 
     return refine(world.downscaler.transport_elevation_m, world.grid, world.domain.fine)
 

@@ -82,7 +82,7 @@ def test_other_worlds_and_domains_are_refused(archive_path, monkeypatch):
 @pytest.mark.parametrize(
     ("domain", "wanted", "message"),
     [
-        (Domain("box", -20, 10, -30, 20), DayRange(FIRST, FIRST), "embedded geography"),
+        (Domain("box", -20, 10, -30, 20), DayRange(FIRST, FIRST), "packaged geography"),
         (Domain("box", 50, -24, 44.75, -18.75), DayRange(FIRST, FIRST), "a domain with land"),
         (SMALL, DayRange(date(2020, 1, 1), FIRST), "where this world starts"),
         (SMALL, DayRange(date(1999, 12, 30), FIRST), "a day in 2000-01-01"),

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from skimage.metrics import structural_similarity
 
+from cranpm.core.interpolation import at_points
 from cranpm.verification.agency import Exceedance, fairmode, index_agreement, ninetieth, uncertainty
 from cranpm.verification.bootstrap import day_draws, interval
-from cranpm.verification.stations import sample
 from cranpm.verification.structure import (
     C1,
     C2,
@@ -168,13 +168,13 @@ def test_bilinear_at_stations():
     """Exact on a plane; beside the sea, land alone counts."""
     plane = np.add.outer(2.0 * np.arange(10), 3.0 * np.arange(12))
     row, col = np.array([1.25, 7.5, 0.0]), np.array([3.5, 2.0, 11.0])
-    assert sample(plane, row, col) == pytest.approx(2 * row + 3 * col)
+    assert at_points(plane, row, col) == pytest.approx(2 * row + 3 * col)
     plane[1, 3] = NAN
     weights = {(1, 4): 0.75 * 0.5, (2, 3): 0.25 * 0.5, (2, 4): 0.25 * 0.5}
     expected = sum(w * (2 * r + 3 * c) for (r, c), w in weights.items()) / sum(weights.values())
-    assert sample(plane, row[:1], col[:1]) == pytest.approx([expected])
-    assert np.isnan(sample(np.full((4, 4), NAN), np.array([1.5]), np.array([1.5])))
-    edge = sample(np.ones((4, 4)), np.array([3.5, 3.6, 1, -0.5]), np.array([1, 1, -0.6, 3.5]))
+    assert at_points(plane, row[:1], col[:1]) == pytest.approx([expected])
+    assert np.isnan(at_points(np.full((4, 4), NAN), np.array([1.5]), np.array([1.5])))
+    edge = at_points(np.ones((4, 4)), np.array([3.5, 3.6, 1, -0.5]), np.array([1, 1, -0.6, 3.5]))
     assert np.isfinite(edge).tolist() == [True, False, False, True]
 
 

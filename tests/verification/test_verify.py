@@ -14,14 +14,15 @@ from cranpm.archive.day_data import held_out
 from cranpm.baselines import fit_damped, simple
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import coarsen
+from cranpm.core.interpolation import at_points
+from cranpm.core.packing import PUBLISHED
 from cranpm.core.regions import regions
 from cranpm.forecasting.engine import predict
-from cranpm.forecasting.publication.geotiff import packed, unpacked
 from cranpm.forecasting.publication.writer import publish
 from cranpm.verification import Plan, Product, Simple, all_tables, judge, mean_maps, means_table, verify, write_means
 from cranpm.verification.day import SCALES, STRIP, Setting, measure
 from cranpm.verification.run import load_records
-from cranpm.verification.stations import groups, roughness_m, sample
+from cranpm.verification.stations import groups, roughness_m
 from cranpm.verification.structure import similarity_sums
 from cranpm.verification.tally import Tally
 
@@ -67,7 +68,7 @@ def test_a_record_holds_the_definition(plan, scores, archive):
     """RMSE weighted by area at 1 km; at 25 km of the means over the land of cells, weighted by that land."""
     day, lead = scores.days[0], 1
     truth = archive.pm25(day + timedelta(days=LEADS[lead]))
-    ours = unpacked(packed(archive.pm25(day) * np.float32(1.05) + np.float32(2)))
+    ours = PUBLISHED.unpack(PUBLISHED.pack(archive.pm25(day) * np.float32(1.05) + np.float32(2)))
     area = np.broadcast_to(archive.domain.fine.row_area_km2[:, None], truth.shape)
     here = np.isfinite(truth)
     found = scores.tally[0]
@@ -102,7 +103,7 @@ def test_regions_inside_the_domain_have_sums_of_their_own(plan, archive, monkeyp
 def test_stations_of_a_record(scores, archive):
     day = scores.days[1]
     stations = archive.stations
-    sampled = sample(archive.pm25(day), *archive.domain.fine.row_col(stations.lat, stations.lon))
+    sampled = at_points(archive.pm25(day), *archive.domain.fine.row_col(stations.lat, stations.lon))
     assert scores.sampled[1, 0, 0] == pytest.approx(sampled, nan_ok=True, abs=1e-4)
     observed = archive.stations_pm25(day + timedelta(days=1))
     both = np.isfinite(observed) & np.isfinite(scores.sampled[1, :, 0]).all(axis=0)

@@ -25,10 +25,11 @@ from cranpm.archive.day_data import DayFields
 from cranpm.archive.store import ArchiveWriter
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Grid
+from cranpm.core.packing import PUBLISHED
 from cranpm.forecasting.engine import predict
 from cranpm.forecasting.publication import rasters
 from cranpm.forecasting.publication import writer as products
-from cranpm.forecasting.publication.geotiff import MISSING, packed, unpacked, write_cog
+from cranpm.forecasting.publication.geotiff import write_cog
 from cranpm.forecasting.publication.reader import list_runs
 from cranpm.forecasting.publication.writer import publish
 from cranpm.views.figures.style import EXCEEDANCE, INDEX, PM25
@@ -127,7 +128,7 @@ def test_a_tile_is_the_pixels_of_the_raster_through_the_colours(client, below, r
     with rasterio.open(raster_of(folder, run, 2)) as raster:
         for row, col in ((0, 0), (13, 200), (128, 128), (255, 31), (255, 255)):
             steps = next(raster.sample([(lon[col], lat[row])]))[0]
-            if steps == MISSING:
+            if steps == PUBLISHED.missing:
                 assert shown[row, col, 3] == 0
                 continue
             wanted = matplotlib.colormaps[PM25.palette](PM25.norm(steps * 0.1), bytes=True)
@@ -156,7 +157,7 @@ def test_every_pixel_of_a_tile_is_where_it_says(ramp, z):
     for name, wanted in (("lon", np.broadcast_to(lon, (256, 256))), ("lat", np.broadcast_to(lat[:, None], (256, 256)))):
         steps = rasters.tile(folder / f"{name}.tif", z, x, y)
         inside = grid.contains(lat[:, None], lon[None])
-        assert np.array_equal(steps != MISSING, inside)
+        assert np.array_equal(steps != PUBLISHED.missing, inside)
         assert np.abs(steps * 0.1 / 50 - wanted)[inside].max() <= 0.51 * wide + 0.002
     assert len(rasters.opened(folder / "lon.tif").overviews(1)) >= 2
 
@@ -167,8 +168,8 @@ def test_tiles_agree_with_another_reader(ramp):
     ours = rasters.tile(folder / "lat.tif", z, x, y)
     with Reader(str(folder / "lat.tif")) as reader:
         image = reader.tile(x, y, z, tilesize=256, resampling_method="nearest", reproject_method="nearest")
-    theirs = image.array[0].filled(MISSING)
-    both = (ours != MISSING) & (theirs != MISSING)
+    theirs = image.array[0].filled(PUBLISHED.missing)
+    both = (ours != PUBLISHED.missing) & (theirs != PUBLISHED.missing)
     assert both.mean() > 0.9
     assert np.abs(ours[both].astype(int) - theirs[both]).max() * 0.1 / 50 <= 0.021  # they read one overview finer
 
@@ -177,7 +178,7 @@ def test_differences_and_classes(client, below, run):
     z, x, y = TILE
     path = f"{below}/tiles/{{}}/1/{z}/{x}/{y}.png"
     steps = rasters.tile(_raster(client, run), z, x, y)
-    here = steps != MISSING
+    here = steps != PUBLISHED.missing
     index = image_of(client.get(path.format("index")))
     numbers = np.searchsorted(INDEX.edges, np.round(steps * 0.1, 6))
     wanted = np.array([colors.to_rgb(c) for c in INDEX.colours])[numbers] * 255
@@ -235,8 +236,8 @@ def test_a_box_by_hand(client, below, run, folder, archive):
     rows, cols = archive.domain.fine.slices(**box)
     with rasterio.open(raster_of(folder, run, 2)) as raster:
         steps = raster.read(1)[rows, cols]
-    area = np.broadcast_to(archive.domain.fine.row_area_km2[rows, None], steps.shape)[steps != MISSING]
-    values = steps[steps != MISSING] * 0.1
+    area = np.broadcast_to(archive.domain.fine.row_area_km2[rows, None], steps.shape)[steps != PUBLISHED.missing]
+    values = steps[steps != PUBLISHED.missing] * 0.1
     assert answer["mean"] == pytest.approx((values * area).sum() / area.sum(), abs=1e-3)
     assert answer["area_km2"] == pytest.approx(area.sum(), abs=0.1)
     assert (answer["low"], answer["high"]) == pytest.approx((values.min(), values.max()))
@@ -521,9 +522,11 @@ def test_only_some_made_rasters_are_kept(tmp_path, monkeypatch):
 
 def test_what_files_cannot_hold_is_refused():
     field = np.float32([[-0.34, 0.34, np.nan, -2000]])
-    assert np.array_equal(unpacked(packed(field)), np.float32([[-0.3, 0.3, np.nan, -2000]]), equal_nan=True)
+    assert np.array_equal(
+        PUBLISHED.unpack(PUBLISHED.pack(field)), np.float32([[-0.3, 0.3, np.nan, -2000]]), equal_nan=True
+    )
     with pytest.raises(CranpmError, match="files cannot hold"):
-        packed(np.float32([[3300]]))
+        PUBLISHED.pack(np.float32([[3300]]))
 
 
 def test_the_command_serves_and_says_what_it_leaves_out(folder, archive_path, monkeypatch, capsys):

@@ -12,18 +12,18 @@ import pytest
 import torch
 from model_cases import TINY, batch, random_network
 from pydantic import ValidationError
+from released_cases import SMALL, checkpoint, released, their_tensors
 from safetensors.torch import load_file, save_file
-from test_released import SMALL, released, their_tensors
 
 from cranpm.core.channels import COARSE_NAMES
 from cranpm.core.errors import CranpmError
+from cranpm.core.files import SUMS
 from cranpm.core.grid import DOMAINS, Grid
 from cranpm.core.machine import peak_memory
 from cranpm.network import CranPM, build, preset
 from cranpm.network.scaling import Scales
 from cranpm.weights import Card, Weights, card_for, import_weights, load_weights, save_weights
 from cranpm.weights.confine import confine
-from cranpm.weights.sealed import SUMS
 
 ALPS = DOMAINS["alps"]
 
@@ -184,19 +184,6 @@ def test_authors_weights_do_not_fit_our_channels(tmp_path):
     card = import_weights(tmp_path / "theirs.ckpt", tmp_path / "out").card
     with pytest.raises(CranpmError, match="expected unnamed0 as channel 0"):
         card.check(COARSE_NAMES, ALPS.coarse, ALPS.fine, (1,))
-
-
-def checkpoint(path: Path, **extra: object) -> None:
-    """A Lightning checkpoint as the authors publish it, small."""
-    state = {f"model.{name}": tensor for name, tensor in their_tensors(released()).items()}
-    sizes = SMALL.model_dump(exclude={"wind_bias", "coordinates"})
-    content = {
-        "state_dict": state | {"criterion.sobel_x": torch.zeros(3, 3), "criterion.sobel_y": torch.zeros(3, 3)},
-        "hyper_parameters": {"config": {"model": sizes, "training": {"lr": 1e-4}}},
-        "optimizer_states": [{"state": {0: {"exp_avg": torch.zeros(5)}}}],
-        **extra,
-    }
-    torch.save(content, path)
 
 
 def test_a_checkpoint_becomes_a_folder(tmp_path):

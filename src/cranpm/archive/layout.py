@@ -22,13 +22,12 @@ from cranpm.archive.day_data import Quality, Statics, Stations
 from cranpm.archive.repository import Group
 from cranpm.core.channels import COARSE_NAMES
 from cranpm.core.errors import CranpmError
-from cranpm.core.grid import Array, Domain, Grid, coarsen
+from cranpm.core.grid import Domain, Grid, coarsen
+from cranpm.core.packing import ARCHIVED, STEP_UGM3
 
 SCHEMA = 1
 EPOCH = date(2000, 1, 1)
 AXIS = (date(2050, 1, 1) - EPOCH).days
-FILL = 65535
-PM25_STEP = 0.1
 STATION_FIELDS = {
     "ids": "id",
     "lat": "lat",
@@ -47,22 +46,6 @@ def axis_index(day: date) -> int:
         last = EPOCH + timedelta(days=AXIS - 1)
         raise CranpmError(expected=f"a day in {EPOCH}..{last}", found=str(day), remedy="Archives hold no other days.")
     return index
-
-
-def pack_pm25(pm25_ugm3: Array) -> Array:
-    """uint16 in steps of 0.1 ug m-3; NaN becomes 65535."""
-    missing = np.isnan(pm25_ugm3)
-    scaled = np.where(missing, 0, pm25_ugm3) * np.float32(1 / PM25_STEP)
-    packed = (scaled + np.float32(0.5)).astype(np.uint16)
-    packed[missing] = FILL
-    return packed
-
-
-def unpack_pm25(packed: Array) -> Array:
-    """float32 ug m-3 from stored steps; 65535 becomes NaN."""
-    values = packed * np.float32(PM25_STEP)
-    values[packed == FILL] = np.nan
-    return values
 
 
 def create_archive(
@@ -86,8 +69,17 @@ def create_archive(
 
 
 def _lay_out_fine(group: Group, grid: Grid, statics: Statics) -> None:
-    pm25 = {"units": "ug m-3", "scale_factor": PM25_STEP, "add_offset": 0.0, "_FillValue": FILL}
-    add_array(group, "pm25", (AXIS, *grid.shape), "uint16", (1, 512, 512), ("day", "lat", "lon"), fill=FILL, **pm25)
+    pm25 = {"units": "ug m-3", "scale_factor": STEP_UGM3, "add_offset": 0.0, "_FillValue": ARCHIVED.missing}
+    add_array(
+        group,
+        "pm25",
+        (AXIS, *grid.shape),
+        "uint16",
+        (1, 512, 512),
+        ("day", "lat", "lon"),
+        fill=ARCHIVED.missing,
+        **pm25,
+    )
     for name, values in (
         ("elevation", statics.elevation_m.astype(np.float32)),
         ("elevation_spread", statics.spread_m.astype(np.float32)),

@@ -15,12 +15,13 @@ import numpy as np
 
 from cranpm.archive import repository
 from cranpm.archive.day_data import DayFields, Quality, Statics, Stations
-from cranpm.archive.layout import EPOCH, SCHEMA, STATION_FIELDS, add_array, axis_index, pack_pm25, unpack_pm25
+from cranpm.archive.layout import EPOCH, SCHEMA, STATION_FIELDS, add_array, axis_index
 from cranpm.archive.repository import Group
 from cranpm.core.channels import COARSE_NAMES
 from cranpm.core.days import gaps
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import EVERYWHERE, Array, Domain, Window
+from cranpm.core.packing import ARCHIVED
 
 SIMULATION = "simulation"
 """The source of archives that no provider filled."""
@@ -89,7 +90,7 @@ class Archive:
 
     def pm25(self, day: date, window: Window = EVERYWHERE) -> Array:
         """(rows, cols) float32 PM2.5 in ug m-3 on the fine grid or a window of it; NaN is missing."""
-        return unpack_pm25(self.packed_pm25(day, window))
+        return ARCHIVED.unpack(self.packed_pm25(day, window))
 
     def packed_pm25(self, day: date, window: Window = EVERYWHERE) -> Array:
         """The same as stored: uint16 in steps of 0.1 ug m-3, 65535 missing."""
@@ -209,7 +210,7 @@ class ArchiveWriter:
         if self._same(fields, provenance):
             return self._known.snapshot
         with repository.commit(self.location, f"{fields.day}", json.loads(provenance)) as root:
-            root["fine/pm25"][index] = pack_pm25(fields.pm25_ugm3)
+            root["fine/pm25"][index] = ARCHIVED.pack(fields.pm25_ugm3)
             root["coarse/fields"][index] = fields.coarse
             root["stations/pm25"][index] = fields.stations_ugm3
             root["provenance"][index] = provenance
@@ -232,7 +233,7 @@ class ArchiveWriter:
         pairs = (
             (old.coarse(day), fields.coarse),
             (old.stations_pm25(day), fields.stations_ugm3),
-            (old.packed_pm25(day), pack_pm25(fields.pm25_ugm3)),
+            (old.packed_pm25(day), ARCHIVED.pack(fields.pm25_ugm3)),
         )
         return all(np.array_equal(one, other, equal_nan=True) for one, other in pairs)
 

@@ -1,7 +1,6 @@
 """Means and spreads that bring fields to the size of 1 inside the network."""
 
 from collections.abc import Iterable
-from typing import Self
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, FiniteFloat, model_validator
@@ -22,7 +21,7 @@ class Scales(BaseModel):
     pm25_spread: FiniteFloat = 20.0
 
     @model_validator(mode="after")
-    def _usable(self) -> Self:
+    def _usable(self) -> "Scales":
         if len(self.mean) != len(self.spread):
             raise ValueError(f"{len(self.mean)} means but {len(self.spread)} spreads")
         if not all(spread > 0 for spread in (*self.spread, self.pm25_spread)):

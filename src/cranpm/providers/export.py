@@ -20,11 +20,11 @@ import pyarrow.parquet as pq
 import rasterio
 from rasterio.transform import from_origin
 
-from cranpm.archive.layout import FILL, PM25_STEP
 from cranpm.archive.store import Archive
 from cranpm.core.channels import INDEX, LEVELS_HPA
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array
+from cranpm.core.packing import ARCHIVED, STEP_UGM3
 from cranpm.providers.cams import GAS_CONSTANT, VAPOUR
 from cranpm.providers.eea import CLOCK_HOURS, PM25
 from cranpm.providers.netcdf_layout import MADE_UP, SPACE, new_layout, put
@@ -132,9 +132,11 @@ def _write_ghap(archive: Archive, day: date, folder: Path) -> None:
         for name, values in (("lat", grid.lat), ("lon", grid.lon)):
             file.createDimension(name, len(values))
             file.createVariable(name, "f8", (name,))[:] = values
-        variable = file.createVariable("PM2.5", "u2", ("lat", "lon"), zlib=True, complevel=1, fill_value=FILL)
+        variable = file.createVariable(
+            "PM2.5", "u2", ("lat", "lon"), zlib=True, complevel=1, fill_value=ARCHIVED.missing
+        )
         variable.set_auto_maskandscale(False)
-        variable.setncatts({"scale_factor": PM25_STEP, "add_offset": 0.0, "units": "µg/m3"})
+        variable.setncatts({"scale_factor": STEP_UGM3, "add_offset": 0.0, "units": "µg/m3"})
         variable[:] = archive.packed_pm25(day)
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 
 from cranpm.core.errors import CranpmError
-from cranpm.core.grid import Array, Grid, refine
+from cranpm.core.grid import Array, Grid
+from cranpm.core.interpolation import refine
 
 SLACK = 1e-6
 """Degrees by which steps may differ and be the same."""

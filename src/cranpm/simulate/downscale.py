@@ -14,7 +14,8 @@ import numpy as np
 
 from cranpm.archive.day_data import Statics
 from cranpm.core.geography import Towns
-from cranpm.core.grid import COARSE_STEP, EARTH_RADIUS_KM, Array, Grid, coarsen, refine
+from cranpm.core.grid import COARSE_STEP, EARTH_RADIUS_KM, Array, Grid, coarsen
+from cranpm.core.interpolation import refine
 from cranpm.simulate.air import AirDay
 from cranpm.simulate.emissions import town_emission
 

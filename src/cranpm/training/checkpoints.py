@@ -12,8 +12,8 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from cranpm.core.errors import CranpmError
+from cranpm.core.files import read_folder, write_folder
 from cranpm.training.optimiser import WeightMean
-from cranpm.weights.sealed import read_sealed, write_sealed
 
 NETWORK, OPTIMISER, MEAN, RANDOM, PLACE = (
     "network.safetensors",
@@ -63,7 +63,7 @@ def save_state(
     }
     target = folder / f"step-{place.step:08d}"
     if not target.exists():
-        write_sealed(target, files)
+        write_folder(target, files)
     for old in states(folder)[:-KEPT]:
         shutil.rmtree(old, ignore_errors=True)
 
@@ -94,7 +94,7 @@ def load_state(
         raise CranpmError(
             expected=f"a state in {folder}", found="none", remedy="Start without --resume, or name the right run."
         )
-    files, _ = read_sealed(found[-1], (NETWORK, OPTIMISER, MEAN, RANDOM, PLACE))
+    files, _ = read_folder(found[-1], (NETWORK, OPTIMISER, MEAN, RANDOM, PLACE))
     content = json.loads(files[PLACE])
     if content["settings"] != settings:
         changed = [key for key in settings if content["settings"].get(key) != settings[key]]

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cranpm.archive.layout import unpack_pm25
 from cranpm.archive.store import Archive
 from cranpm.core.channels import COARSE, INDEX
 from cranpm.core.grid import Array, Window, coarsen
+from cranpm.core.packing import ARCHIVED
 
 WIND = [INDEX["u10"], INDEX["v10"]]
 YESTERDAY = timedelta(days=1)
@@ -86,7 +86,7 @@ class Inputs:
         """PM2.5 (ug m-3) in a window, NaN where missing."""
         if self._room < FEW:
             return self.archive.pm25(self._stand_in.get(day, day), window)
-        return unpack_pm25(self._remember("pm25", day, self.archive.packed_pm25)[window])
+        return ARCHIVED.unpack(self._remember("pm25", day, self.archive.packed_pm25)[window])
 
     def _pm25_25km(self, day: date) -> Array:
         """Means over the land of coarse cells; NaN in cells without PM2.5."""

@@ -8,9 +8,9 @@ import numpy as np
 
 from cranpm.archive.store import Archive
 from cranpm.core.grid import Array, Grid, Window, block_sums, cells_of
+from cranpm.core.interpolation import at_points
 from cranpm.core.regions import inside, regions
 from cranpm.verification.methods import Method
-from cranpm.verification.stations import sample
 from cranpm.verification.structure import HALO, SQUARE, WAVELENGTHS_PX, power_sums, similarity_sums, squares
 from cranpm.verification.tally import BINS, MOMENTS, Tally
 
@@ -139,7 +139,7 @@ class _Lead:
                 if rows.start <= row < rows.stop:
                     square = (slice(row - around.start, row - around.start + SQUARE), slice(col, col + SQUARE))
                     self.power[index] += power_sums(forecast[square], truth[square])
-            self.sampled[index, here] = sample(forecast, setting.row[here] - around.start, setting.col[here])
+            self.sampled[index, here] = at_points(forecast, setting.row[here] - around.start, setting.col[here])
 
     def _stations(self, rows: slice) -> Array:
         """Numbers of the stations in some rows; those on the southern edge belong to the last."""

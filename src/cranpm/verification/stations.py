@@ -16,26 +16,6 @@ ALTITUDES_M = (200.0, 500.0)
 SEASONS = {"winter": (12, 1, 2), "spring": (3, 4, 5), "summer": (6, 7, 8), "autumn": (9, 10, 11)}
 
 
-def sample(values: Array, row: Array, col: Array) -> Array:
-    """Bilinear values at fractional pixels; missing neighbours leave their weight to the others.
-
-    NaN where all are missing and beyond the edges of the pixels.
-    """
-    top = np.clip(np.floor(row).astype(int), 0, values.shape[0] - 2)
-    left = np.clip(np.floor(col).astype(int), 0, values.shape[1] - 2)
-    down, right = np.clip(row - top, 0, 1), np.clip(col - left, 0, 1)
-    total, weight = np.zeros(len(row)), np.zeros(len(row))
-    for i, share_i in ((0, 1 - down), (1, down)):
-        for j, share_j in ((0, 1 - right), (1, right)):
-            value = values[top + i, left + j]
-            share = share_i * share_j * np.isfinite(value)
-            total += share * np.nan_to_num(value)
-            weight += share
-    rows, cols = values.shape
-    inside = (row >= -0.5) & (row <= rows - 0.5) & (col >= -0.5) & (col <= cols - 0.5)
-    return np.divide(total, weight, out=np.full(len(row), np.nan), where=inside & (weight > 1e-6))
-
-
 def roughness_m(archive: Archive) -> Array:
     """Standard deviation of the elevation of land within 25 km of each station."""
     grid, elevation, land = archive.domain.fine, archive.elevation(), archive.land()

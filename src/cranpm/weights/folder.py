@@ -13,11 +13,11 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from cranpm.core.errors import CranpmError
+from cranpm.core.files import read_file, read_folder, write_folder
 from cranpm.network.registry import AnyNetwork, build
 from cranpm.weights import authors
 from cranpm.weights.card import Card
 from cranpm.weights.readme import readme
-from cranpm.weights.sealed import read_file, read_sealed, write_sealed
 
 SHIPPED = Path(__file__).parent / "shipped"
 """Weights for Europe, trained on simulated days."""
@@ -38,7 +38,7 @@ def save_weights(folder: Path, network: AnyNetwork, card: Card) -> None:
     tensors = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
     settings = json.dumps(card.model_dump(mode="json"), indent=1, allow_nan=False) + "\n"
     files = {TENSORS: save(tensors), SETTINGS: settings.encode(), README: readme(card, network).encode()}
-    write_sealed(folder, files)
+    write_folder(folder, files)
 
 
 def load_weights(folder: Path | str) -> Weights:
@@ -72,7 +72,7 @@ def find_weights(name: str) -> Weights | None:
 
 
 def _load_ours(folder: Path) -> Weights:
-    files, sha256 = read_sealed(folder, (TENSORS, SETTINGS, README))
+    files, sha256 = read_folder(folder, (TENSORS, SETTINGS, README))
     try:
         card = Card.model_validate_json(files[SETTINGS])
     except ValidationError as error:

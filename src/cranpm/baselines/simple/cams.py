@@ -9,7 +9,8 @@ import numpy as np
 
 from cranpm.baselines.simple.baseline import Baseline
 from cranpm.core.channels import INDEX
-from cranpm.core.grid import EVERYWHERE, Array, Window, refine
+from cranpm.core.grid import EVERYWHERE, Array, Window
+from cranpm.core.interpolation import refine
 
 
 class Cams(Baseline):

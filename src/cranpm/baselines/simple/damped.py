@@ -9,11 +9,11 @@ from functools import cached_property
 
 import numpy as np
 
-from cranpm.archive.layout import FILL, PM25_STEP, unpack_pm25
 from cranpm.archive.store import Archive
 from cranpm.baselines.simple.baseline import Baseline
 from cranpm.core.days import LEADS
 from cranpm.core.grid import EVERYWHERE, Array, Window
+from cranpm.core.packing import ARCHIVED, STEP_UGM3
 
 FIT_DAYS = 150
 FIT_PIXELS = 300_000
@@ -62,15 +62,15 @@ def fit_damped(archive: Archive, days: Sequence[date], leads: Sequence[int] = LE
     for day in sorted({*chosen, *(day + timedelta(days=lead) for day in chosen for lead in leads)}):
         packed = archive.packed_pm25(day)
         sample[day] = packed[::stride, ::stride].copy()
-        valid = packed != FILL
+        valid = packed != ARCHIVED.missing
         level[day] = float(packed.mean(where=valid, dtype=np.float64))
         if day in chosen:
             np.add(total, packed, out=total, where=valid)
             count += valid
-    mean = np.divide(total, count, out=np.full(shape, np.nan, np.float32), where=count > 0) * np.float32(PM25_STEP)
+    mean = np.divide(total, count, out=np.full(shape, np.nan, np.float32), where=count > 0) * np.float32(STEP_UGM3)
     cycle = _fit_cycle(chosen, [level[day] for day in chosen])
     thinned = DampedPersistence(mean[::stride, ::stride], cycle, {})
-    anomaly = {day: unpack_pm25(values) - thinned.usual(day) for day, values in sample.items()}
+    anomaly = {day: ARCHIVED.unpack(values) - thinned.usual(day) for day, values in sample.items()}
     ratios = {lead: [level[day + timedelta(days=lead)] / level[day] for day in chosen] for lead in leads}
     return DampedPersistence(
         mean,

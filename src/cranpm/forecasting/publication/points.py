@@ -8,8 +8,9 @@ import numpy as np
 from cranpm.core.errors import CranpmError
 from cranpm.core.geography import region_of
 from cranpm.core.grid import Array, Grid
+from cranpm.core.packing import PUBLISHED, STEP_UGM3
 from cranpm.forecasting.publication import rasters
-from cranpm.forecasting.publication.geotiff import BLOCK, MISSING, STEP_UGM3, unpacked
+from cranpm.forecasting.publication.geotiff import BLOCK
 from cranpm.forecasting.publication.reader import AbsentError, Run
 from cranpm.views.figures.style import EXCEEDANCE, INDEX
 
@@ -46,7 +47,7 @@ def _centre(grid: Grid, row: int, col: int) -> dict[str, float]:
 
 def at_pixel(path: Path, row: int, col: int) -> float | None:
     """ug m-3, or None where there is no value."""
-    return number(unpacked(rasters.window(path, slice(row, row + 1), slice(col, col + 1)))[0, 0])
+    return number(PUBLISHED.unpack(rasters.window(path, slice(row, row + 1), slice(col, col + 1)))[0, 0])
 
 
 def number(value: float) -> float | None:
@@ -62,7 +63,7 @@ def sampled(run: Run, lead: int, lats: Array, lons: Array) -> Array:
         here = (rows >= first) & (rows < first + BLOCK)
         across = slice(first, min(first + BLOCK, run.grid.rows))
         strip = rasters.window(run.raster(lead), across, slice(0, run.grid.cols))
-        values[here] = unpacked(strip[rows[here] - first, cols[here]])
+        values[here] = PUBLISHED.unpack(strip[rows[here] - first, cols[here]])
     return values
 
 
@@ -85,7 +86,7 @@ def _figures(run: Run, lead: int, rows: slice, cols: slice) -> dict[str, Any]:
         across = slice(first, min(first + BLOCK, rows.stop))
         steps = rasters.window(run.raster(lead), across, cols)
         weight = np.broadcast_to(run.grid.row_area_km2[across, None], steps.shape)
-        there = steps != MISSING
+        there = steps != PUBLISHED.missing
         area += np.bincount(steps[there], weights=weight[there], minlength=len(area))
     total = area.sum()
     above = [{"threshold": t, "share": _share(area[round(t / STEP_UGM3) + 1 :], total)} for t in EXCEEDANCE.edges]

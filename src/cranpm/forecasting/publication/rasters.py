@@ -10,7 +10,7 @@ import rasterio
 from rasterio.windows import Window
 
 from cranpm.core.grid import Array
-from cranpm.forecasting.publication.geotiff import MISSING
+from cranpm.core.packing import PUBLISHED
 
 TILE_PX = 256
 KEPT_OPEN = 24
@@ -53,7 +53,7 @@ def tile(path: Path, z: int, x: int, y: int) -> Array:
     cols = np.floor((lon - raster.transform.c) / step_lon).astype(int)
     rows = np.floor((raster.transform.f - lat) / step_lat).astype(int)
     in_rows, in_cols = (rows >= 0) & (rows < raster.height), (cols >= 0) & (cols < raster.width)
-    steps = np.full((TILE_PX, TILE_PX), MISSING, np.int16)
+    steps = np.full((TILE_PX, TILE_PX), PUBLISHED.missing, np.int16)
     if in_rows.any() and in_cols.any():
         rows, cols = rows[in_rows], cols[in_cols]
         part = Window(cols[0], rows[0], cols[-1] - cols[0] + 1, rows[-1] - rows[0] + 1)

@@ -21,8 +21,9 @@ from cranpm import __version__
 from cranpm.archive.store import SIMULATION, Archive
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import FINE_STEP
+from cranpm.core.packing import PUBLISHED, STEP_UGM3
 from cranpm.forecasting.engine import Forecast
-from cranpm.forecasting.publication.geotiff import MISSING, STEP_UGM3, packed, unpacked, write_cog
+from cranpm.forecasting.publication.geotiff import write_cog
 from cranpm.views.figures import draw, pm25_layer
 
 A_DAY = 86400
@@ -40,7 +41,7 @@ def to_dataset(forecast: Forecast) -> xarray.Dataset:
     dims = ("time", "lat", "lon")
     dataset = xarray.Dataset(
         {
-            "pm2p5": (dims, np.stack([unpacked(packed(field)) for field in forecast.fields])),
+            "pm2p5": (dims, np.stack([PUBLISHED.unpack(PUBLISHED.pack(field)) for field in forecast.fields])),
             "quality": (dims, np.where(np.isfinite(forecast.fields), here, nowhere)),
             "time_bnds": (("time", "bnds"), np.stack([starts, starts + day], axis=1)),
             "crs": ((), np.int32(0)),
@@ -136,7 +137,7 @@ def _global_attributes(forecast: Forecast) -> dict[str, Any]:
 def encoding(dataset: xarray.Dataset, compression: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Packing, chunks and units of time, for NetCDF and Zarr alike."""
     rows, cols = (min(CHUNK, dataset.sizes[name]) for name in ("lat", "lon"))
-    pack = {"dtype": "int16", "scale_factor": np.float32(STEP_UGM3), "_FillValue": np.int16(MISSING)}
+    pack = {"dtype": "int16", "scale_factor": np.float32(STEP_UGM3), "_FillValue": np.int16(PUBLISHED.missing)}
     since = {"units": "hours since 1970-01-01 00:00:00", "calendar": "standard", "dtype": "int32"}
     stored = {**compression, "chunksizes" if "zlib" in compression else "chunks": (1, rows, cols)}
     return {

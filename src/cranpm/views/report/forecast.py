@@ -6,9 +6,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from cranpm.archive.store import Archive
+from cranpm.core.packing import PUBLISHED
 from cranpm.core.regions import inside, part_of, regions
 from cranpm.forecasting.publication import points, rasters
-from cranpm.forecasting.publication.geotiff import unpacked
 from cranpm.forecasting.publication.reader import Run
 from cranpm.verification.methods import Product
 from cranpm.verification.tally import Tally
@@ -108,7 +108,7 @@ def _outcome(run: Run, archive: Archive) -> Section:
     grid, today, rows = run.grid, archive.pm25(run.day, window), []
     for lead in known:
         truth = archive.pm25(run.valid(lead), window)
-        ours = unpacked(rasters.window(run.raster(lead), slice(0, grid.rows), slice(0, grid.cols)))
+        ours = PUBLISHED.unpack(rasters.window(run.raster(lead), slice(0, grid.rows), slice(0, grid.cols)))
         own, same = (Tally.of(field, truth, grid.row_area_km2[:, None]) for field in (ours, today))
         gain = f"{100 * (1 - float(own.rmse) / float(same.rmse)):+.1f} %" if same.rmse > 0 else "–"
         rows.append((f"T+{lead} · {run.valid(lead)}", *(_figure(x, 2) for x in (own.rmse, own.bias, same.rmse)), gain))

@@ -10,8 +10,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array
+from cranpm.core.packing import PUBLISHED
 from cranpm.forecasting.publication import rasters
-from cranpm.forecasting.publication.geotiff import unpacked
 from cranpm.forecasting.publication.reader import AbsentError, Run
 from cranpm.views.serve.archive_view import Known, Truth
 from cranpm.views.serve.raster_cache import Made
@@ -108,7 +108,7 @@ def _field(known: Known, run: Run, day: date, minuend: Path | None) -> Array:
     came = known.archive.pm25(day, window)
     if minuend is None:
         return came
-    return unpacked(rasters.window(minuend, slice(0, run.grid.rows), slice(0, run.grid.cols))) - came
+    return PUBLISHED.unpack(rasters.window(minuend, slice(0, run.grid.rows), slice(0, run.grid.cols))) - came
 
 
 async def _patient(future: "asyncio.Future[Result]") -> Result:

@@ -15,8 +15,8 @@ from PIL import Image
 
 from cranpm import __version__
 from cranpm.core.grid import Array
+from cranpm.core.packing import PUBLISHED, STEP_UGM3
 from cranpm.forecasting.publication import rasters
-from cranpm.forecasting.publication.geotiff import MISSING, STEP_UGM3
 from cranpm.views.figures.style import CHANGE, ERROR, EXCEEDANCE, INDEX, PM25, UNIT, Classes, Shade
 
 ZOOMS = 12
@@ -59,7 +59,7 @@ def colours(variable: str) -> Colours:
     else:
         numbers = 1 + np.searchsorted(np.asarray(style.edges), np.round(values, 6)).astype(np.uint8)
         swatches = np.array([colors.to_rgb(colour) for colour in style.colours])
-    numbers[steps == MISSING] = 0
+    numbers[steps == PUBLISHED.missing] = 0
     return Colours(numbers, bytes([0, 0, 0]) + np.round(255 * swatches).astype(np.uint8).tobytes())
 
 
