@@ -5,8 +5,8 @@ from datetime import date
 
 import numpy as np
 
-from cranpm.archive.day_data import DayFields, Stations
-from cranpm.core.channels import COARSE
+from cranpm.archive.day_data import DayData, Stations
+from cranpm.core.channels import PAPER_CHANNELS
 from cranpm.core.grid import Domain
 
 SMALL = Domain("box", 48, 7, 42.75, 12.25)
@@ -24,19 +24,19 @@ STATIONS = Stations(
 )
 
 
-def make_day(day, seed=0, **changes):
+def make_day(day, seed=0, channels=PAPER_CHANNELS, **changes):
     """A plausible day of random numbers: every chunk differs from every other."""
     rng = np.random.default_rng([seed, day.toordinal()])
-    share = rng.uniform(0.2, 0.8, (len(COARSE), *SMALL.coarse.shape))
-    low = np.array([channel.low for channel in COARSE])[:, None, None]
-    high = np.array([channel.high for channel in COARSE])[:, None, None]
+    share = rng.uniform(0.2, 0.8, (len(channels), *SMALL.coarse.shape))
+    low = np.array([channel.low for channel in channels])[:, None, None]
+    high = np.array([channel.high for channel in channels])[:, None, None]
     pm25 = rng.gamma(2, 6, SMALL.fine.shape).astype(np.float32)
     pm25[:40] = np.nan
-    fields = DayFields(
+    data = DayData(
         day=day,
         coarse=(low + share * (high - low)).astype(np.float32),
         pm25_ugm3=pm25,
         stations_ugm3=np.array([12.5, np.nan], np.float32),
         provenance={"file": f"{day}.nc", "sha256": f"{rng.integers(1 << 60):x}"},
     )
-    return replace(fields, **changes)
+    return replace(data, **changes)

@@ -44,7 +44,7 @@ def test_simulate_info_map_and_forecast_in_a_row(tmp_path):
     ("arguments", "words"),
     [
         (("simulate", "--domain", "42,4,50,16", "--days", "2021"), "north above south"),
-        (("simulate", "--domain", "91,4,50,16", "--days", "2021"), "box on the globe"),
+        (("simulate", "--domain", "91,4,50,16", "--days", "2021"), "latitude in -90..90"),
         (("simulate", "--domain", "50,4,49,5", "--days", "2021"), "at least one tile"),
         (("simulate", "--domain", BOX, "--days", "2021-02-01..2021-01-01"), "runs forward"),
         (("simulate", "--days", "2021"), "domain"),

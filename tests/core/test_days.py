@@ -2,7 +2,19 @@ from datetime import date
 
 import pytest
 
-from cranpm.core.days import PAPER_SPLITS, DayRange, Splits, check_leakage, gaps, parse_day, parse_days, reach, usable
+from cranpm.core.days import (
+    PAPER_SPLITS,
+    DayRange,
+    Splits,
+    check_leakage,
+    gaps,
+    needed,
+    parse_day,
+    parse_days,
+    parse_leads,
+    reach,
+    usable,
+)
 from cranpm.core.errors import CranpmError
 
 
@@ -53,3 +65,17 @@ def test_bad_days():
     for text in ("2021-02-29", "yesterday", "20210101", ""):
         with pytest.raises(CranpmError, match="YYYY-MM-DD"):
             parse_day(text)
+
+
+def test_what_is_needed_depends_on_the_leads():
+    range_of_days = DayRange(date(2022, 1, 10), date(2022, 1, 21))
+    wanted = needed(range_of_days, 8, (1, 5))
+    assert wanted == list(parse_days("2022-01-09..2022-01-15")) + list(parse_days("2022-01-17..2022-01-23"))
+    assert needed(range_of_days, 8, (1,)) == [date(2022, 1, day) for day in (9, 10, 11, 17, 18, 19)]
+
+
+@pytest.mark.parametrize("text", ["31", "1,400", "0", "-1", "1,1", "1;2", "1.5", "", "1,", "٣", "9" * 5000])
+def test_absurd_leads_are_refused(text):
+    with pytest.raises(CranpmError, match="leads in days from 1 to 30, each once"):
+        parse_leads(text)
+    assert parse_leads("1, 30") == (1, 30)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranpm.core.errors import CranpmError
-from cranpm.core.grid import DOMAINS, Domain, Grid, coarsen, parse_domain
+from cranpm.core.grid import DOMAINS, Domain, Grid, check_point, coarsen, parse_box, parse_domain
 from cranpm.core.interpolation import refine
 
 ALPS = DOMAINS["alps"]
@@ -141,8 +141,8 @@ def test_refining_beyond_the_source_is_refused():
     [
         ((42, 4, 50, 16), "north above south"),
         ((50, 16, 42, 4), "east beyond west"),
-        ((95, 4, 42, 16), "box on the globe"),
-        ((50, 4, 42, 190), "box on the globe"),
+        ((95, 4, 42, 16), r"latitude in -90\.\.90 .* found latitude 95, longitude 4"),
+        ((50, 4, 42, 190), r"longitude in -180\.\.180.* found latitude 42, longitude 190"),
         ((50, 4, 47, 16), "at least one tile"),
         ((50.1, 4, 42, 16), "multiples of 0.25"),
         ((float("nan"), 4, 42, 16), "finite"),
@@ -158,3 +158,29 @@ def test_parsing_a_domain():
     assert parse_domain("50,4,42,16").coarse == ALPS.coarse
     with pytest.raises(CranpmError, match="a domain name"):
         parse_domain("atlantis")
+
+
+NOWHERE = [(float("nan"), 5), (5, float("nan")), (float("inf"), 5), (5, -float("inf")), (90.001, 5), (5, -180.5)]
+
+
+@pytest.mark.parametrize(("lat", "lon"), NOWHERE)
+def test_points_that_are_nowhere_are_refused(lat, lon):
+    with pytest.raises(CranpmError, match="a finite latitude in"):
+        check_point(lat, lon)
+    with pytest.raises(CranpmError, match="a finite latitude in"):
+        parse_box(f"{lat},{lon},44,13", "a region", "--region x")
+    with pytest.raises(CranpmError, match="a finite latitude in"):
+        parse_box(f"46,7,{lat},{lon}", "a region", "--region x")
+
+
+@given(lat=st.floats(-90, 90), lon=st.floats(-180, 180))
+def test_points_on_the_globe_are_given_back(lat, lon):
+    assert check_point(lat, lon) == (lat, lon)
+
+
+@pytest.mark.parametrize(
+    "numbers", [(float("nan"), 4, 0.1), (50, float("inf"), 0.1), (50, 4, 0), (50, 4, float("nan"))]
+)
+def test_grids_that_are_nowhere_are_refused(numbers):
+    with pytest.raises(CranpmError, match="a grid with a finite north-west edge"):
+        Grid(*numbers, 4, 4)

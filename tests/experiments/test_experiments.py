@@ -16,11 +16,11 @@ from command import run_cli
 from conftest import SETTINGS
 
 from cranpm.archive.store import SIMULATION, Archive, ArchiveInMemory
-from cranpm.core.channels import INDEX
+from cranpm.core.channels import INDEX, LEVELS_HPA
 from cranpm.core.days import parse_days
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import DOMAINS, Domain
-from cranpm.experiments.intervene import CAMS, INTERVENTIONS, WINDS, Intervened
+from cranpm.experiments.intervene import INTERVENTIONS, Intervened, is_composition, is_wind, of_both_days
 from cranpm.experiments.report import report, rows_table, spread
 from cranpm.experiments.run import (
     FACTUAL,
@@ -262,7 +262,11 @@ def test_interventions_change_what_they_say(archive):
     plain = Inputs(archive)
     coarse, wind, relief, _ = plain.day(day)
     tile, _ = plain.tile(day, window)
-    both = [*WINDS, *(index + 35 for index in WINDS)]
+    both = of_both_days(archive.channels, is_wind)
+    winds, composition = both[: len(both) // 2], of_both_days(archive.channels, is_composition)
+    names = [*archive.channel_names, *archive.channel_names]
+    assert {names[index] for index in both} == {"u10", "v10", *(f"{a}{b}" for a in "uv" for b in LEVELS_HPA)}
+    assert {names[index] for index in composition} == {name for name in names if name.startswith("cams_")}
     others = [index for index in range(70) if index not in both]
     for name in INTERVENTIONS:
         changed = Intervened(archive, scales, name)
@@ -286,8 +290,8 @@ def test_interventions_change_what_they_say(archive):
         if name == "elevation shuffled":
             assert torch.equal(fine[1].flatten().sort().values, tile[1].flatten().sort().values)
         if name == "CAMS at its mean":
-            assert float(fields[0, CAMS[0]].std()) == 0
-            assert torch.equal(fields[:, WINDS], coarse[:, WINDS])
+            assert float(fields[0, composition[0]].std()) == 0
+            assert torch.equal(fields[:, winds], coarse[:, winds])
         if name == "yesterday at its mean":
             assert fine[4].isnan().all()
             assert torch.equal(fields[:, :35], coarse[:, :35])

@@ -1,11 +1,14 @@
+import json
 from datetime import date, timedelta
 
 import numpy as np
 import pytest
+from command import run_cli
 from conftest import SETTINGS
 from sample_days import FIRST, SMALL
 
 from cranpm.archive.store import Archive
+from cranpm.core.channels import CHANNELS, PAPER_CHANNELS, find_channel
 from cranpm.core.days import DayRange, needed
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import DOMAINS, Domain
@@ -32,7 +35,7 @@ def test_extending_an_archive_gives_the_same_days_as_one_run(archive, path):
     extended = Archive(path)
     assert extended.days == archive.days
     # Filling the gap did not set the saved state back.
-    assert extended.carry()[0] == archive.days[-1]
+    assert extended.restart()[0] == archive.days[-1]
     assert date(2020, 2, 29) in extended.days
     for day in archive.days:
         assert np.array_equal(extended.coarse(day), archive.coarse(day))
@@ -107,3 +110,33 @@ def test_samples_of_an_archive_and_of_the_world_agree(archive, archive_path):
     assert np.array_equal(np.isnan(stored.pm25_ugm3), np.isnan(run.pm25_ugm3))
     # The archive rounds to 0.1; the world is interpolated at the same pixels.
     assert np.allclose(stored.pm25_ugm3, run.pm25_ugm3, atol=0.06, rtol=1e-3, equal_nan=True)
+
+
+def test_an_archive_with_one_channel_more(archive, path, monkeypatch, capsys):
+    """From the command line to what readers see: 36 channels, the last one in metres."""
+    line = ["simulate", path, "--domain", "48,7,42.75,12.25", "--days", "2020-02-27", "--channel", "blh", "--quiet"]
+    assert run_cli(monkeypatch, *line, "--set", "simulation.spin_up_days=2") == 0
+    assert run_cli(monkeypatch, "info", path, "--json") == 0
+    shown = json.loads(capsys.readouterr().out.partition("\n")[2])
+    assert shown["channels"] == [*archive.channel_names, "blh"]
+    made = Archive(path)
+    assert made.channel_names == (*archive.channel_names, "blh")
+    assert made.channels == (*PAPER_CHANNELS, CHANNELS["blh"])
+    assert made.coarse(FIRST).shape == (36, *SMALL.coarse.shape)
+    assert np.array_equal(made.coarse(FIRST)[:35], archive.coarse(FIRST))
+    height = made.coarse(FIRST)[find_channel(made.channels, "boundary_layer_height")]
+    assert 120 <= height.min() < height.max() <= 2500
+    # It is extended with its own channels, and by no others.
+    settings = SETTINGS.model_copy(update={"first_day": None})
+    assert simulate_archive(path, SMALL, days(1, 1), settings) == 1
+    assert Archive(path).coarse(FIRST + timedelta(days=1)).shape[0] == 36
+    with pytest.raises(CranpmError, match=r"the 36 channels .* found 35 channels: blh"):
+        simulate_archive(path, SMALL, days(2, 2), settings, channels=PAPER_CHANNELS)
+
+
+def test_channels_from_settings():
+    job = SimulationJob(domain=SMALL, days=days(0, 0), channels=["blh"])
+    assert job.all_channels == (*PAPER_CHANNELS, CHANNELS["blh"])
+    assert SimulationJob(domain=SMALL, days=days(0, 0)).all_channels is None
+    with pytest.raises(CranpmError, match="a channel: u10"):
+        _ = SimulationJob(domain=SMALL, days=days(0, 0), channels=["fog"]).all_channels

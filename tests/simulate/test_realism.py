@@ -1,4 +1,4 @@
-"""The report measures what it says: known answers on made-up samples, and the embedded worlds in the long tests."""
+"""The report measures what it says: known answers on made-up samples, and the synthetic worlds in the long tests."""
 
 from datetime import date, timedelta
 
@@ -64,6 +64,14 @@ def test_too_few_days_are_refused():
         judge(made_up(days=4))
 
 
+def test_leads_are_those_asked_for():
+    found = values(judge(made_up(days=40), leads=(2, 5)))
+    assert "persistence RMSE at T+3, ug m-3" not in found
+    assert found["persistence RMSE at T+5, ug m-3"] == pytest.approx(6 * np.sqrt(2 * (1 - 0.7**5)), rel=0.1)
+    with pytest.raises(CranpmError, match="at least 14 days to report on; found 12"):
+        judge(made_up(days=12), leads=(12,))
+
+
 def test_checks_have_two_sides():
     assert Check("x", 5, 4, 6).holds
     assert not Check("x", 3, 4, 6).holds
@@ -73,7 +81,7 @@ def test_checks_have_two_sides():
 
 @pytest.mark.long
 @pytest.mark.parametrize("domain", ["alps", "europe"])
-def test_the_embedded_world_is_realistic(domain):
+def test_the_synthetic_world_is_realistic(domain):
     """Two years: every figure of the report inside its wanted range."""
     job = SimulationJob(domain=DOMAINS[domain], days=parse_days("2021-01-01..2022-12-31"))
     checks = judge(sample(job, None))

@@ -11,10 +11,12 @@ from conftest import SETTINGS
 from sample_days import FIRST, SMALL
 
 from cranpm.archive.day_data import Quality
-from cranpm.core.channels import COARSE, INDEX
+from cranpm.core.channels import CHANNELS, PAPER_CHANNELS, Channel
 from cranpm.core.days import DayRange
 from cranpm.core.errors import CranpmError
 from cranpm.simulate import SavedAir, SimulationSettings, World
+
+INDEX = {channel.name: index for index, channel in enumerate(PAPER_CHANNELS)}
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +32,7 @@ def same(one, other):
 def test_days_pass_their_own_checks(world, three):
     assert [fields.day for fields in three] == [FIRST + timedelta(days=number) for number in range(3)]
     for fields in three:
-        fields.check(SMALL, len(world.stations))
+        fields.check(SMALL, len(world.stations), world.channels)
         assert fields.quality is Quality.GOOD
         assert np.isfinite(fields.coarse).all()
         assert fields.provenance["source"] == "simulation"
@@ -41,12 +43,12 @@ def test_the_worst_imaginable_day_is_still_a_day(world):
     ((day, air, _),) = world.air(DayRange(FIRST, FIRST))
     worst = replace(air, pm25_ugm3=50 * air.pm25_ugm3 + 1000, fresh_ugm3=50 * air.fresh_ugm3)
     fields = world.observed(day, worst, {})
-    fields.check(SMALL, len(world.stations))
+    fields.check(SMALL, len(world.stations), world.channels)
     assert np.nanmax(fields.pm25_ugm3) > 1400
 
 
 def test_every_channel_varies_in_space_and_time(three):
-    for channel in COARSE:
+    for channel in PAPER_CHANNELS:
         one, two = (fields.coarse[INDEX[channel.name]] for fields in (three[0], three[2]))
         assert one.std() > 0, channel.name
         assert not np.array_equal(one, two), channel.name
@@ -94,7 +96,7 @@ def test_channels_have_the_means_and_spreads_of_the_season():
 
 def test_extending_later_is_one_long_run(world, three):
     saved = SavedAir.of(
-        FIRST + timedelta(days=1), list(world.days(DayRange(FIRST, FIRST + timedelta(days=1))))[-1].carry
+        FIRST + timedelta(days=1), list(world.days(DayRange(FIRST, FIRST + timedelta(days=1))))[-1].restart
     )
     (later,) = world.days(DayRange(FIRST + timedelta(days=2), FIRST + timedelta(days=2)), saved)
     assert same(later, three[2])
@@ -103,9 +105,11 @@ def test_extending_later_is_one_long_run(world, three):
     assert same(again, three[1])
 
 
-def test_the_last_day_carries_the_state(three):
-    assert three[-1].carry["pm25"].dtype == np.float32
-    assert [bool(fields.carry) for fields in three[:-1]] == [fields.day.toordinal() % 10 == 0 for fields in three[:-1]]
+def test_the_last_day_holds_the_state(three):
+    assert three[-1].restart["pm25"].dtype == np.float32
+    assert [bool(fields.restart) for fields in three[:-1]] == [
+        fields.day.toordinal() % 10 == 0 for fields in three[:-1]
+    ]
 
 
 def test_seeds_differ_and_repeat(three):
@@ -156,7 +160,7 @@ from sample_days import FIRST, SMALL
 from cranpm.core.days import DayRange
 from cranpm.simulate import World
 (day,) = World(SMALL, SETTINGS).days(DayRange(FIRST, FIRST))
-parts = (day.coarse, day.pm25_ugm3, day.stations_ugm3, day.carry["pm25"])
+parts = (day.coarse, day.pm25_ugm3, day.stations_ugm3, day.restart["pm25"])
 print(hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest())
 """
 
@@ -196,3 +200,27 @@ def test_truth_without_retrieval_noise(three):
     ratio = three[0].pm25_ugm3 / truth.pm25_ugm3
     assert np.nanstd(np.log(ratio)) == pytest.approx(0.07, rel=0.2)
     assert np.array_equal(truth.stations_ugm3, three[0].stations_ugm3, equal_nan=True)
+
+
+def test_a_world_gives_the_channels_that_it_was_asked_for(world, three):
+    """Fewer, in another order, and the height of the mixed layer, which is not among the paper's."""
+    names = ("cams_o3", "blh", "t850")
+    (day,) = World(SMALL, SETTINGS, [CHANNELS[name] for name in names]).days(DayRange(FIRST, FIRST))
+    day.check(SMALL, len(world.stations), [CHANNELS[name] for name in names])
+    assert day.coarse.shape == (3, *SMALL.coarse.shape)
+    assert np.array_equal(day.coarse[0], three[0].coarse[INDEX["cams_o3"]])
+    assert np.array_equal(day.coarse[2], three[0].coarse[INDEX["t850"]])
+    assert 120 <= day.coarse[1].min() < day.coarse[1].max() <= 2500
+
+
+@pytest.mark.parametrize(("quantity", "level"), [("pollen", None), ("temperature", 300), ("pm25", 850)])
+def test_what_the_simulator_cannot_give_is_refused(quantity, level):
+    channel = Channel("x", quantity, "1", "era5", 0, 1, 0, 1, "made up", level)
+    with pytest.raises(CranpmError, match=f"the simulator can give: .* found x, which is {quantity}"):
+        World(SMALL, SETTINGS, [channel])
+
+
+@pytest.mark.parametrize("box", ["nan,8,45,11", "46,8,45,inf", "1,2,3", "95,8,45,11"])
+def test_boxes_that_are_nowhere_are_refused(box):
+    with pytest.raises(CranpmError, match="N,W,S,E"):
+        SimulationSettings(world=f"no-emissions:{box}")

@@ -21,7 +21,7 @@ from matplotlib import colors
 from PIL import Image
 from rio_tiler.io import Reader
 
-from cranpm.archive.day_data import DayFields
+from cranpm.archive.day_data import DayData
 from cranpm.archive.store import ArchiveWriter
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Grid
@@ -425,7 +425,7 @@ def test_the_archive_may_grow_while_it_is_served(folder, archive, archive_path, 
         assert "truth" not in newest["leads"][0]["variables"]
         with ArchiveWriter(str(place)) as writer:
             last = archive.days[-1]
-            fields = DayFields(
+            fields = DayData(
                 day=last + timedelta(days=1),
                 coarse=archive.coarse(last),
                 pm25_ugm3=archive.pm25(last) + 1,

@@ -1,6 +1,6 @@
-"""What every provider of data, real or simulated, hands to the archive: fields on the domain's grids."""
+"""What every provider of data, real or simulated, gives to the archive: one day on the domain's grids."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from enum import IntEnum
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cranpm.core.channels import COARSE
+from cranpm.core.channels import Channel
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Domain
 
@@ -45,39 +45,49 @@ class Stations:
     kind: Array
     area: Array
 
+    def __post_init__(self) -> None:
+        nowhere = ~((np.abs(self.lat) <= 90) & (np.abs(self.lon) <= 180))  # true for NaN
+        if np.any(nowhere):
+            index = int(np.flatnonzero(nowhere)[0])
+            raise CranpmError(
+                expected="stations with a finite latitude in -90..90 and longitude in -180..180",
+                found=f"{self.ids[index]} at latitude {self.lat[index]}, longitude {self.lon[index]}",
+                remedy="Correct or leave out this station.",
+            )
+
     def __len__(self) -> int:
         return len(self.ids)
 
 
 @dataclass(frozen=True)
-class DayFields:
+class DayData:
     """One day of data in physical units; NaN is missing."""
 
     day: date
     coarse: Array
-    """(35, rows, cols) in the order and units of `channels.COARSE`."""
+    """(channels, rows, cols) on the coarse grid, in the order and units of the archive's channels."""
     pm25_ugm3: Array
     """(rows, cols) on the fine grid; NaN over sea and where nothing was retrieved."""
     stations_ugm3: Array
-    """One value a station, NaN where it did not report."""
+    """One value per station, NaN where it did not report."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     quality: Quality = Quality.GOOD
-    carry: Mapping[str, Array] = field(default_factory=dict)
-    """What the provider needs to go on from this day; empty on most days."""
+    restart: Mapping[str, Array] = field(default_factory=dict)
+    """The state from which the provider can continue after this day; empty on most days."""
 
-    def check(self, domain: Domain, stations: int) -> None:
-        """Refuse wrong shapes and values no such field can take."""
+    def check(self, domain: Domain, stations: int, channels: Sequence[Channel]) -> None:
+        """Refuse wrong shapes, and values that no such quantity can take."""
         if self.quality is Quality.ABSENT:
             self._refuse("a day that is good or degraded", "one marked absent", "Leave an absent day out.")
         shapes = {
-            "coarse": (self.coarse.shape, (len(COARSE), *domain.coarse.shape)),
+            "coarse": (self.coarse.shape, (len(channels), *domain.coarse.shape)),
             "pm25": (self.pm25_ugm3.shape, domain.fine.shape),
             "stations": (self.stations_ugm3.shape, (stations,)),
         }
         for name, (found, expected) in shapes.items():
             if found != expected:
                 self._refuse(f"{name} of shape {expected}", str(found), "Put it on the grids of the archive's domain.")
-        for channel, values in zip(COARSE, self.coarse, strict=True):
+        for channel, values in zip(channels, self.coarse, strict=True):
             self._check_range(channel.name, values, channel.low, channel.high, channel.unit)
             if self.quality is Quality.GOOD and np.isnan(values).any():
                 share = f"{np.isnan(values).mean():.0%} of it missing"

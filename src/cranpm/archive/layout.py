@@ -5,11 +5,12 @@ Zarr 3 in icechunk; the day axis counts days since 2000-01-01 and is sparse, so 
     fine/      pm25 (day, lat, lon) uint16 in 0.1 ug m-3, elevation, elevation_spread, land
     coarse/    fields (day, channel, lat, lon) float32, elevation, elevation_spread, land_fraction
     stations/  pm25 (day, station), id, lat, lon, altitude, country, kind, area
-    carry/     what the provider needs to go on from `day`
+    carry/     the state from which the provider can continue after its attribute `day`
     quality (day), provenance (day)
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import date, timedelta
 from typing import Any
 
@@ -20,7 +21,7 @@ from cranpm import __version__
 from cranpm.archive import repository
 from cranpm.archive.day_data import Quality, Statics, Stations
 from cranpm.archive.repository import Group
-from cranpm.core.channels import COARSE_NAMES
+from cranpm.core.channels import PAPER_CHANNELS, Channel
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Domain, Grid, coarsen
 from cranpm.core.packing import ARCHIVED, STEP_UGM3
@@ -49,9 +50,18 @@ def axis_index(day: date) -> int:
 
 
 def create_archive(
-    location: str, domain: Domain, statics: Statics, stations: Stations, producer: Mapping[str, Any]
+    location: str,
+    domain: Domain,
+    statics: Statics,
+    stations: Stations,
+    producer: Mapping[str, Any],
+    channels: Sequence[Channel] = PAPER_CHANNELS,
 ) -> None:
-    """Lay out an empty archive; `producer` says what fills it and is checked when it is extended."""
+    """Create an archive without days; `producer` says what fills it and is checked when it is extended.
+
+    The coarse fields of its days are `channels`, in this order: the archive stores the list, and readers take it from
+    there.
+    """
     attributes = {
         "title": "cranpm archive of days",
         "schema": SCHEMA,
@@ -61,7 +71,7 @@ def create_archive(
     }
     with repository.lock(location), repository.create(location, "layout") as root:
         _lay_out_fine(root.create_group("fine"), domain.fine, statics)
-        _lay_out_coarse(root.create_group("coarse"), domain, statics)
+        _lay_out_coarse(root.create_group("coarse"), domain, statics, channels)
         _lay_out_stations(root.create_group("stations"), stations)
         add_array(root, "quality", (AXIS,), "uint8", (AXIS,), ("day",), fill=0, values=[int(q) for q in Quality])
         add_array(root, "provenance", (AXIS,), str, (1,), ("day",), fill="")
@@ -90,10 +100,12 @@ def _lay_out_fine(group: Group, grid: Grid, statics: Statics) -> None:
     _put_axes(group, grid)
 
 
-def _lay_out_coarse(group: Group, domain: Domain, statics: Statics) -> None:
-    grid, shape = domain.coarse, (len(COARSE_NAMES), *domain.coarse.shape)
+def _lay_out_coarse(group: Group, domain: Domain, statics: Statics, channels: Sequence[Channel]) -> None:
+    grid, shape = domain.coarse, (len(channels), *domain.coarse.shape)
     add_array(group, "fields", (AXIS, *shape), "float32", (1, *shape), ("day", "channel", "lat", "lon"), fill=np.nan)
-    group["fields"].attrs["channels"] = list(COARSE_NAMES)
+    group["fields"].attrs["channels"] = [channel.name for channel in channels]
+    # What each is, so that a reader needs neither this version's registry nor the plugin that brought a channel.
+    group["fields"].attrs["channel_table"] = [asdict(channel) for channel in channels]
     elevation = statics.elevation_m.astype(float)
     mean = coarsen(elevation, domain.fine, grid)
     square = coarsen(elevation**2, domain.fine, grid)

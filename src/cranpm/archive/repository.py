@@ -12,6 +12,7 @@ import icechunk
 import zarr
 
 from cranpm.archive import checksums as seals
+from cranpm.archive.shutdown import wait_at_exit
 from cranpm.core.errors import CranpmError
 
 BRANCH = "main"
@@ -231,6 +232,7 @@ def _folder(location: str) -> Path | None:
 def _storage(location: str) -> icechunk.Storage:
     """Storage for a folder, s3://bucket/prefix, gs://bucket/prefix or az://account/container/prefix."""
     refuse_forks()
+    wait_at_exit()
     icechunk.set_logs_filter("error")
     folder, parts = _folder(location), urlparse(location)
     prefix = parts.path.strip("/")

@@ -14,10 +14,10 @@ import icechunk
 import numpy as np
 
 from cranpm.archive import repository
-from cranpm.archive.day_data import DayFields, Quality, Statics, Stations
+from cranpm.archive.day_data import DayData, Quality, Statics, Stations
 from cranpm.archive.layout import EPOCH, SCHEMA, STATION_FIELDS, add_array, axis_index
 from cranpm.archive.repository import Group
-from cranpm.core.channels import COARSE_NAMES
+from cranpm.core.channels import Channel, parse_channels
 from cranpm.core.days import gaps
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import EVERYWHERE, Array, Domain, Window
@@ -52,6 +52,17 @@ class Archive:
         return str(self.attributes["producer"].get("source", "unknown"))
 
     @cached_property
+    def channel_names(self) -> tuple[str, ...]:
+        """Names of the coarse channels that the archive was made with, in their order."""
+        return tuple(self._root["coarse/fields"].attrs["channels"])
+
+    @cached_property
+    def channels(self) -> tuple[Channel, ...]:
+        """The coarse channels that the archive was made with, in the order of `coarse`."""
+        table = self._root["coarse/fields"].attrs.get("channel_table")
+        return tuple(Channel(**row) for row in table) if table else parse_channels(self.channel_names)
+
+    @cached_property
     def _quality(self) -> Array:
         return self._read("quality")
 
@@ -73,7 +84,7 @@ class Archive:
         return dict(json.loads(str(self._read("provenance", self._present(day)))))
 
     def coarse(self, day: date) -> Array:
-        """(35, rows, cols) float32 in the order and units of `channels.COARSE`."""
+        """(channels, rows, cols) float32 on the coarse grid, in the order and units of `channels`."""
         return self._read("coarse/fields", self._present(day))
 
     def _inside(self, window: Window) -> Window:
@@ -97,7 +108,7 @@ class Archive:
         return self._read("fine/pm25", (self._present(day), *self._inside(window)))
 
     def stations_pm25(self, day: date) -> Array:
-        """One value a station, ug m-3, NaN where it did not report."""
+        """One value per station, ug m-3, NaN where it did not report."""
         return self._read("stations/pm25", self._present(day))
 
     def statics(self, window: Window = EVERYWHERE) -> Statics:
@@ -123,8 +134,8 @@ class Archive:
         columns = {field: self._read(f"stations/{name}") for field, name in STATION_FIELDS.items()}
         return Stations(**{name: np.asarray(column.tolist()) for name, column in columns.items()})
 
-    def carry(self) -> tuple[date, dict[str, Array]] | None:
-        """The day and state from which the provider can go on, if it left one."""
+    def restart(self) -> tuple[date, dict[str, Array]] | None:
+        """The day and the state after it from which the provider can continue, if it left one."""
         if "carry" not in self._root:
             return None
         group = self._root["carry"]
@@ -200,48 +211,48 @@ class ArchiveWriter:
     def __exit__(self, *_: object) -> None:
         self._lock.close()
 
-    def put(self, fields: DayFields) -> str:
+    def put(self, data: DayData) -> str:
         """Store a day in one commit and return the snapshot; storing the same day again changes nothing."""
         if self._lock.closed:
             raise CranpmError(expected="an open writer", found="a closed one", remedy="Put days inside its with block.")
-        fields = replace(fields, coarse=np.asarray(fields.coarse, np.float32))
-        fields.check(self._known.domain, self._stations)
-        index, provenance = axis_index(fields.day), json.dumps(dict(fields.provenance), sort_keys=True, default=str)
-        if self._same(fields, provenance):
+        data = replace(data, coarse=np.asarray(data.coarse, np.float32))
+        data.check(self._known.domain, self._stations, self._known.channels)
+        index, provenance = axis_index(data.day), json.dumps(dict(data.provenance), sort_keys=True, default=str)
+        if self._same(data, provenance):
             return self._known.snapshot
-        with repository.commit(self.location, f"{fields.day}", json.loads(provenance)) as root:
-            root["fine/pm25"][index] = ARCHIVED.pack(fields.pm25_ugm3)
-            root["coarse/fields"][index] = fields.coarse
-            root["stations/pm25"][index] = fields.stations_ugm3
+        with repository.commit(self.location, f"{data.day}", json.loads(provenance)) as root:
+            root["fine/pm25"][index] = ARCHIVED.pack(data.pm25_ugm3)
+            root["coarse/fields"][index] = data.coarse
+            root["stations/pm25"][index] = data.stations_ugm3
             root["provenance"][index] = provenance
-            root["quality"][index] = int(fields.quality)
-            if fields.carry and not self._carries_later(fields.day):
-                _put_carry(root, index, fields.carry)
+            root["quality"][index] = int(data.quality)
+            if data.restart and not self._restarts_later(data.day):
+                _put_restart(root, index, data.restart)
         self._known = Archive(self.location)
         return self._known.snapshot
 
-    def _carries_later(self, day: date) -> bool:
-        """Whether the provider can already go on from a later day: a filled gap must not set it back."""
-        carried = self._known.carry()
-        return carried is not None and carried[0] > day
+    def _restarts_later(self, day: date) -> bool:
+        """Whether the provider can already continue from a later day: a filled gap must not set it back."""
+        known = self._known.restart()
+        return known is not None and known[0] > day
 
-    def _same(self, fields: DayFields, provenance: str) -> bool:
+    def _same(self, data: DayData, provenance: str) -> bool:
         """Whether exactly this day is stored already."""
-        old, day = self._known, fields.day
-        if old.quality(day) is not fields.quality or old.provenance(day) != json.loads(provenance):
+        old, day = self._known, data.day
+        if old.quality(day) is not data.quality or old.provenance(day) != json.loads(provenance):
             return False
         pairs = (
-            (old.coarse(day), fields.coarse),
-            (old.stations_pm25(day), fields.stations_ugm3),
-            (old.packed_pm25(day), ARCHIVED.pack(fields.pm25_ugm3)),
+            (old.coarse(day), data.coarse),
+            (old.stations_pm25(day), data.stations_ugm3),
+            (old.packed_pm25(day), ARCHIVED.pack(data.pm25_ugm3)),
         )
         return all(np.array_equal(one, other, equal_nan=True) for one, other in pairs)
 
 
-def _put_carry(root: Group, index: int, carry: Mapping[str, Array]) -> None:
+def _put_restart(root: Group, index: int, restart: Mapping[str, Array]) -> None:
     group = root.require_group("carry")
-    group.attrs.update({"day": index, "names": sorted(carry)})
-    for name, values in carry.items():
+    group.attrs.update({"day": index, "names": sorted(restart)})
+    for name, values in restart.items():
         if name not in group:
             add_array(group, name, values.shape, values.dtype, values.shape, ())
         group[name][...] = values
@@ -255,7 +266,7 @@ def describe(archive: Archive) -> dict[str, Any]:
         "domain": domain.to_json(),
         "fine_grid": f"{domain.fine.rows} x {domain.fine.cols} at {domain.fine.step} degrees",
         "coarse_grid": f"{domain.coarse.rows} x {domain.coarse.cols} at {domain.coarse.step} degrees",
-        "channels": list(COARSE_NAMES),
+        "channels": list(archive.channel_names),
         "days": len(days),
         "first_day": str(days[0]) if days else None,
         "last_day": str(days[-1]) if days else None,

@@ -9,57 +9,80 @@ from rich.table import Table
 from rich.text import Text
 
 from cranpm.cli.console import ArchivePath, AsJson, Overrides, Quiet, out, progress_bar
+from cranpm.core.days import LEADS
 from cranpm.core.errors import CranpmError
 
 
 def simulate(
     archive: Annotated[
-        str | None, typer.Argument(metavar="[ARCHIVE]", help="Where to store the days; not needed for --report.")
+        str | None,
+        typer.Argument(metavar="[ARCHIVE]", help="Folder or URL of the archive to fill; --report needs none."),
     ] = None,
     domain: Annotated[
-        str | None, typer.Option(help="europe, alps, usa_canada, india, or a box N,W,S,E in degrees.")
+        str | None,
+        typer.Option(help="The area to simulate: europe, alps, usa_canada, india, or a box N,W,S,E in degrees."),
     ] = None,
-    days: Annotated[str | None, typer.Option(help="A range 2021-01-01..2022-12-31, a day, or a year.")] = None,
+    days: Annotated[
+        str | None, typer.Option(help="The days to simulate: a range 2021-01-01..2022-12-31, one day, or a year.")
+    ] = None,
     every: Annotated[
-        int | None, typer.Option(min=1, help="Only what forecasts from every n-th day touch: day before, day, leads.")
+        int | None,
+        typer.Option(
+            min=1, help="Simulate only the days that forecasts from every n-th day need: day before, day, and leads."
+        ),
     ] = None,
-    settings: Annotated[Path | None, typer.Option(help="TOML with domain, days and [simulation].")] = None,
+    settings: Annotated[
+        Path | None,
+        typer.Option(help="Read the settings from this TOML file: domain, days, channels and [simulation]."),
+    ] = None,
     override: Overrides = None,
     world: Annotated[
-        str | None, typer.Option(help="factual, reverse-wind, flat-relief or no-emissions:N,W,S,E.")
+        str | None,
+        typer.Option(help="Which world to simulate: factual, reverse-wind, flat-relief or no-emissions:N,W,S,E."),
     ] = None,
+    channel: Annotated[
+        list[str] | None,
+        typer.Option(help="Store this channel in addition to the 35 of the paper, for example blh. Can be repeated."),
+    ] = None,
+    leads: Annotated[
+        str, typer.Option(help="Days ahead that --every and --report count with, for example 1,2,3,4.")
+    ] = ",".join(map(str, LEADS)),
     report: Annotated[bool, typer.Option("--report", help="Print how realistic the days are.")] = False,
     native: Annotated[
-        Path | None, typer.Option("--native", help="Write the days as the providers' files into this folder, too.")
+        Path | None,
+        typer.Option("--native", help="Also write the days into this folder as files in the providers' formats."),
     ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fill an archive with days of the embedded world: real coast, relief and towns, invented weather and air.
+    """Fill an archive with days of the built-in synthetic world.
 
-    Days that the archive already holds are left as they are, so a stopped run is finished by the same command, and
-    a later range continues the same world. With `--report` the realism of the days is printed: from the archive, or,
-    where none is named, from a run that is not stored.
+    Its coast, relief and towns are real; its weather and air are invented.
+
+    Days that the archive already holds are kept, so the same command finishes a stopped run, and a later range
+    continues the same world. With `--report`, the realism of the days is printed. It is measured on the archive's days,
+    or, where no archive is named, on a run that is not stored.
     """
-    from cranpm.core.days import needed
+    from cranpm.core.days import needed, parse_leads
     from cranpm.core.settings import load
-    from cranpm.simulate import job as fill
     from cranpm.simulate import realism
+    from cranpm.simulate.job import SimulationJob, sample, simulate_archive
 
+    ahead = parse_leads(leads)
     extra = [*(override or ()), *([f"simulation.world={world}"] if world else [])]
-    job = load(fill.SimulationJob, settings, extra, domain=domain, days=days)
+    job = load(SimulationJob, settings, extra, domain=domain, days=days, channels=channel)
     if archive is None and not report:
         raise CranpmError(expected="an ARCHIVE or --report", found="neither", remedy="Name where to store the days.")
     if every and native:
         raise CranpmError(
-            expected="all days of a range, for the providers' files",
+            expected="all days of a range, for files in the providers' formats",
             found=f"--every {every}",
             remedy="Leave --every or --native out.",
         )
     if archive is not None:
-        wanted = needed(job.days, every) if every else list(job.days)
+        wanted = needed(job.days, every, ahead) if every else list(job.days)
         with progress_bar(f"simulate {job.domain.name}", len(wanted), quiet) as advance:
-            added = fill.simulate_archive(archive, job.domain, wanted, job.simulation, advance)
+            added = simulate_archive(archive, job.domain, wanted, job.simulation, advance, job.all_channels)
         if not as_json:
             kept = len(wanted) - added
             print(f"{archive}: {added} days added" + (f", {kept} were there already" if kept else ""))
@@ -71,7 +94,7 @@ def simulate(
         print(f"providers' files in {native}")
     if report:
         with progress_bar(f"sample {job.domain.name}", len(job.days), quiet) as advance:
-            _print_report(realism.judge(fill.sample(job, archive, advance)), as_json)
+            _print_report(realism.judge(sample(job, archive, advance), ahead), as_json)
 
 
 def _print_report(checks: list[Any], as_json: bool) -> None:
@@ -93,7 +116,7 @@ def _bound(value: float | None) -> str:
 
 
 def info(archive: ArchivePath, as_json: AsJson = False) -> None:
-    """Say what an archive holds: where, when, from what source, how good, how large, which version."""
+    """Print what an archive holds: area, days, gaps, channels, stations, source, quality, version and size."""
     from cranpm.archive.store import Archive, describe
 
     facts = describe(Archive(archive))
@@ -118,10 +141,12 @@ def _readable(value: Any) -> str:
 
 def draw_map(
     archive: ArchivePath,
-    path: Annotated[Path, typer.Option("--out", help="PNG to write.")],
-    day: Annotated[str | None, typer.Option(help="YYYY-MM-DD; not needed for elevation and land.")] = None,
-    field: Annotated[str, typer.Option(help="pm25, wind, elevation, land, or a coarse channel such as t2m.")] = "pm25",
-    stations: Annotated[bool, typer.Option(help="Draw the stations' readings as circles on pm25.")] = True,
+    path: Annotated[Path, typer.Option("--out", help="The PNG file to write.")],
+    day: Annotated[str | None, typer.Option(help="The day as YYYY-MM-DD; elevation and land need none.")] = None,
+    field: Annotated[
+        str, typer.Option(help="What to draw: pm25, wind, elevation, land, or a coarse channel such as t2m.")
+    ] = "pm25",
+    stations: Annotated[bool, typer.Option(help="Draw the stations' values as circles on the map of pm25.")] = True,
 ) -> None:
     """Draw one field of an archive as a PNG map with coast, scale bar and units."""
     from cranpm.archive.store import Archive

@@ -1,6 +1,6 @@
 """Days, ranges of days, gaps, and splits that cannot leak.
 
-A forecast made on day t reads t-1 and t and is judged on t+1..t+lead: that window must lie inside one split.
+A forecast made on day t reads t-1 and t and is scored on t+1..t+lead: that window must lie inside one split.
 """
 
 import re
@@ -12,7 +12,9 @@ from itertools import pairwise
 from cranpm.core.errors import CranpmError
 
 LEADS = (1, 2, 3)
-"""Days ahead that the network forecasts."""
+"""Days ahead that settings and commands choose where nothing else is said."""
+LONGEST_LEAD = 30
+"""Days ahead beyond which nobody forecasts the air of one day."""
 
 
 @dataclass(frozen=True)
@@ -65,13 +67,15 @@ def parse_days(text: str) -> DayRange:
 
 
 def parse_leads(text: str) -> tuple[int, ...]:
-    """Leads from `1,2,3`."""
-    try:
-        leads = tuple(int(part) for part in text.split(","))
-    except ValueError:
-        leads = ()
-    if not leads or min(leads) < 1 or len(set(leads)) != len(leads):
-        raise CranpmError(expected="leads in days, each once", found=text, remedy="For example --leads 1,2,3.")
+    """Leads in days from `1,2,3`: each once, from 1 to `LONGEST_LEAD`."""
+    parts = [part.strip() for part in text.split(",")]
+    leads = tuple(int(part) for part in parts if re.fullmatch(r"[0-9]{1,9}", part))
+    if len(leads) != len(parts) or len(set(leads)) != len(leads) or not all(1 <= n <= LONGEST_LEAD for n in leads):
+        raise CranpmError(
+            expected=f"leads in days from 1 to {LONGEST_LEAD}, each once",
+            found=text if len(text) <= 80 else f"{text[:80]}...",
+            remedy="For example --leads 1,2,3.",
+        )
     return leads
 
 
@@ -80,9 +84,9 @@ def reach(day: date, leads: Sequence[int] = LEADS) -> DayRange:
     return DayRange(day - timedelta(days=1), day + timedelta(days=max(leads)))
 
 
-def needed(days: DayRange, every: int) -> list[date]:
-    """What forecasts from every n-th day of a range touch: a year can be judged by some of its days."""
-    return sorted({other for day in list(days)[::every] for other in reach(day)})
+def needed(days: DayRange, every: int, leads: Sequence[int] = LEADS) -> list[date]:
+    """The days that forecasts from every n-th day of a range need: a year can be verified on some of its days."""
+    return sorted({other for day in list(days)[::every] for other in reach(day, leads)})
 
 
 def gaps(present: Collection[date]) -> list[DayRange]:

@@ -27,15 +27,37 @@ TILE = 512
 """The smallest domain is one tile of the network."""
 
 
+def check_point(lat: float, lon: float) -> tuple[float, float]:
+    """The point in degrees, refused unless both are finite, latitude in -90..90 and longitude in -180..180."""
+    if not (-90 <= lat <= 90 and -180 <= lon <= 180):  # false for NaN
+        raise CranpmError(
+            expected="a finite latitude in -90..90 and a finite longitude in -180..180, in degrees",
+            found=f"latitude {lat}, longitude {lon}",
+            remedy="Check the numbers and their order: latitude first, and boxes as N,W,S,E.",
+        )
+    return lat, lon
+
+
 @dataclass(frozen=True)
 class Grid:
-    """A regular grid: north-west edge, step (degrees) and shape."""
+    """A regular grid: north-west edge, step (degrees) and shape.
+
+    The edge may lie beyond the poles or the 180th meridian, as that of a grid with a margin does.
+    """
 
     north: float
     west: float
     step: float
     rows: int
     cols: int
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.north) and math.isfinite(self.west) and 0 < self.step < math.inf):
+            raise CranpmError(
+                expected="a grid with a finite north-west edge and a step above 0 degrees",
+                found=f"N {self.north}, W {self.west}, step {self.step}",
+                remedy="Check the coordinates of the file or the box.",
+            )
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -146,10 +168,8 @@ class Domain:
 
     def __post_init__(self) -> None:
         box = (self.north, self.west, self.south, self.east)
-        if not all(math.isfinite(value) for value in box):
-            self._refuse("finite degrees", "Give four numbers.")
-        if not (self.south >= -90 and self.north <= 90 and self.west >= -180 and self.east <= 180):
-            self._refuse("a box on the globe: latitude -90..90, longitude -180..180", "Check the order N,W,S,E.")
+        check_point(self.north, self.west)
+        check_point(self.south, self.east)
         if self.north <= self.south or self.east <= self.west:
             self._refuse("north above south and east beyond west", "Give the box as N,W,S,E.")
         if any(abs(value / COARSE_STEP - round(value / COARSE_STEP)) > 1e-6 for value in box):
@@ -200,14 +220,14 @@ def parse_domain(text: str) -> Domain:
 
 
 def parse_box(text: str, otherwise: str, example: str) -> tuple[float, float, float, float]:
-    """Four numbers N,W,S,E; the message says what else the text could have been."""
+    """Degrees N, W, S, E from a text, each finite and on the globe; the message says what else it could have been."""
     try:
         north, west, south, east = (float(part) for part in text.split(","))
     except ValueError:
         raise CranpmError(
             expected=f"{otherwise} or a box N,W,S,E", found=repr(text), remedy=f"For example {example}, or 46,7,44,13."
         ) from None
-    return north, west, south, east
+    return *check_point(north, west), *check_point(south, east)
 
 
 def coarsen(values: Array, fine: Grid, coarse: Grid) -> Array:

@@ -1,6 +1,6 @@
 """What a forecast owes to an input: the same network, with that input taken away or made false at test time."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
@@ -10,14 +10,12 @@ import torch
 from torch import Tensor
 
 from cranpm.archive.store import Archive
-from cranpm.core.channels import COARSE_NAMES
+from cranpm.core.channels import Channel
 from cranpm.core.grid import Window
 from cranpm.network.scaling import Scales
 from cranpm.training.inputs import WIND, Inputs
 
-WINDS = [index for index, name in enumerate(COARSE_NAMES) if name[0] in "uv"]
-CAMS = [index for index, name in enumerate(COARSE_NAMES) if name.startswith("cams")]
-WEATHER = [index for index in range(len(COARSE_NAMES)) if index not in CAMS]
+Choice = Callable[[Channel], bool]
 Day = tuple[Tensor, Tensor, Tensor, Tensor]
 ELEVATION, YESTERDAY = 1, 4
 """Channels of a tile."""
@@ -66,29 +64,43 @@ class Intervention:
     priors_wind: float = 1.0
 
 
-def _both(channels: list[int]) -> list[int]:
-    """Channels of today and of yesterday."""
-    return channels + [channel + len(COARSE_NAMES) for channel in channels]
+def is_wind(channel: Channel) -> bool:
+    return channel.quantity in ("wind_u", "wind_v")
+
+
+def is_composition(channel: Channel) -> bool:
+    return channel.source == "cams"
+
+
+def is_weather(channel: Channel) -> bool:
+    return not is_composition(channel)
+
+
+def of_both_days(channels: Sequence[Channel], choice: Choice) -> list[int]:
+    """Indices of the chosen channels of today, then of yesterday."""
+    today = [index for index, channel in enumerate(channels) if choice(channel)]
+    return today + [index + len(channels) for index in today]
 
 
 def _scale_wind(factor: float, inputs: Intervened, day: date, fields: Tensor) -> Tensor:
-    fields[:, _both(WINDS)] *= factor
+    fields[:, of_both_days(inputs.archive.channels, is_wind)] *= factor
     return fields
 
 
 def _other_wind(inputs: Intervened, day: date, fields: Tensor) -> Tensor:
-    channels = _both(WINDS)
+    channels = of_both_days(inputs.archive.channels, is_wind)
     fields[:, channels] = Inputs.day(inputs, inputs.another_day(day))[0][:, channels]
     return fields
 
 
-def _to_mean(channels: list[int], inputs: Intervened, day: date, fields: Tensor) -> Tensor:
-    fields[:, channels] = inputs.mean([channel % len(COARSE_NAMES) for channel in channels])
+def _to_mean(choice: Choice, inputs: Intervened, day: date, fields: Tensor) -> Tensor:
+    channels = of_both_days(inputs.archive.channels, choice)
+    fields[:, channels] = inputs.mean([channel % len(inputs.archive.channels) for channel in channels])
     return fields
 
 
 def _no_yesterday(inputs: Intervened, day: date, fields: Tensor) -> Tensor:
-    count = len(COARSE_NAMES)
+    count = len(inputs.archive.channels)
     fields[:, count : 2 * count] = inputs.mean(list(range(count)))
     fields[:, 2 * count + 1 :] = torch.nan
     return fields
@@ -110,8 +122,8 @@ INTERVENTIONS: Mapping[str, Intervention] = {
     "wind reversed in scan and bias alone": Intervention(priors_wind=-1.0),
     "elevation zero": Intervention(relief=_flat),
     "elevation shuffled": Intervention(relief=_shuffled),
-    "CAMS at its mean": Intervention(partial(_to_mean, _both(CAMS))),
+    "CAMS at its mean": Intervention(partial(_to_mean, is_composition)),
     "yesterday at its mean": Intervention(_no_yesterday, without_yesterday=True),
-    "weather at its mean": Intervention(partial(_to_mean, _both(WEATHER))),
+    "weather at its mean": Intervention(partial(_to_mean, is_weather)),
 }
 """Means are those of the training days, which the network sees as 0. Tiles of a day are shuffled in the same order."""

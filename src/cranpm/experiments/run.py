@@ -137,7 +137,7 @@ def make_worlds(
     made = {name: value for name, value in archive.attributes["producer"].items() if name in SIMULATED}
     for world in experiment.worlds:
         settings = SimulationSettings.model_validate(made | {"world": world})
-        simulate_archive(str(world_place(world, out)), archive.domain, days, settings, on_day)
+        simulate_archive(str(world_place(world, out)), archive.domain, days, settings, on_day, archive.channels)
 
 
 def judged_days(experiment: Experiment, archive: Archive, settings: TrainSettings) -> list[date]:

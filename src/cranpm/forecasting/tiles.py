@@ -89,7 +89,8 @@ def adaptive_plan(land: Array, size: int, overlap: int = OVERLAP) -> Plan:
 def _strips(land: Array, size: int, overlap: int) -> list[tuple[int, int]]:
     """Corners of tiles in strips of rows; of all places for the strips, those with fewest tiles.
 
-    From the last strip up: the tiles from a strip on are its own and those of the best strip that may follow it.
+    From the last strip up: the tiles from a strip on are its own and those of the best strip that may follow it. A
+    strip without land has no tiles: the strips before and after it may overlap by any amount, since they do so at sea.
     """
     rows, last = np.flatnonzero(land.any(axis=1)), land.shape[0] - size
     along: dict[int, list[int]] = {}

@@ -13,7 +13,7 @@ from dask.base import compute
 from dask.delayed import delayed
 
 from cranpm.archive import repository
-from cranpm.archive.day_data import DayFields, Quality, Statics, Stations
+from cranpm.archive.day_data import DayData, Quality, Statics, Stations
 from cranpm.archive.layout import create_archive
 from cranpm.archive.store import SIMULATION, Archive, ArchiveWriter
 from cranpm.core.channels import COARSE_NAMES
@@ -267,7 +267,7 @@ def _read(
 
 def _day(
     day: date, readings: Mapping[str, Reading | str], archive: Archive, found: Scan, degrade: bool, report: Report
-) -> DayFields:
+) -> DayData:
     """One day of all providers; refused where one is missing that may not be."""
     notes: list[str] = []
     good: dict[str, Reading] = {}
@@ -288,7 +288,7 @@ def _day(
     stations, told = _at_stations(day, readings, archive, report)
     facts = {source: dict(reading.facts) for source, reading in good.items() if reading.facts} | told
     before = archive.provenance(day).get("files", {}) if archive.quality(day) is not Quality.ABSENT else {}
-    return DayFields(
+    return DayData(
         day=day,
         coarse=coarse,
         pm25_ugm3=_on_land(good["ghap"].fields["pm25"], archive.land(), day),

@@ -1,4 +1,4 @@
-"""The embedded Europe: real coast, relief and towns; invented weather and transport."""
+"""The built-in synthetic world: real coast, relief and towns; invented weather and transport."""
 
 from cranpm.simulate.world import SIMULATOR_VERSION, SavedAir, SimulationSettings, World
 

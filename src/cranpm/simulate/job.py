@@ -1,4 +1,4 @@
-"""Filling an archive: a provider's days in, one commit each."""
+"""Simulated days into an archive, one commit per day."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, field_validator
 from cranpm.archive import repository
 from cranpm.archive.layout import axis_index, create_archive
 from cranpm.archive.store import SIMULATION, Archive, ArchiveWriter
+from cranpm.core.channels import PAPER_CHANNELS, Channel, parse_channels
 from cranpm.core.days import DayRange, parse_days
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Domain, parse_domain
@@ -29,6 +30,8 @@ class SimulationJob(BaseModel):
     """A range 2021-01-01..2022-12-31, a day, or a year."""
     simulation: SimulationSettings = SimulationSettings()
     """The world; see `SimulationSettings`."""
+    channels: tuple[str, ...] = ()
+    """Channels to store in addition to the paper's 35, for example ["blh"], the height of the mixed layer."""
 
     @field_validator("domain", mode="before")
     @classmethod
@@ -42,6 +45,12 @@ class SimulationJob(BaseModel):
     def _days(cls, value: Any) -> Any:
         return parse_days(str(value)) if isinstance(value, str | int | date) else value
 
+    @property
+    def all_channels(self) -> tuple[Channel, ...] | None:
+        """The paper's channels and the additional ones; None where none were added."""
+        names = (channel.name for channel in PAPER_CHANNELS)
+        return parse_channels((*names, *self.channels)) if self.channels else None
+
 
 def simulate_archive(
     location: str,
@@ -49,38 +58,39 @@ def simulate_archive(
     days: DayRange | Sequence[date],
     settings: SimulationSettings,
     on_day: OnDay = lambda _: None,
+    channels: Sequence[Channel] | None = None,
 ) -> int:
     """Simulate the days that the archive lacks, creating it where there is none; returns how many were added.
 
-    `on_day` is called for every day asked for, also for those that were there.
+    `on_day` is called for every day asked for, also for those that were there. Without `channels`, those of the
+    archive are simulated, or the paper's where it is new.
 
-    An archive is one world: other settings or another domain are refused.
+    An archive is one world: other settings, another domain or other channels are refused.
     """
     first, last = min(days), max(days)
     for end in (first, last):
         axis_index(end)
-    present: set[date] = set()
-    saved = None
     archive = Archive(location) if repository.exists(location) else None
     producer = _producer(settings, archive.attributes["producer"] if archive else {"first_day": str(first)})
     if archive:
-        _check_same_world(archive, domain, producer)
-        present = set(archive.days)
-        carried = archive.carry()
-        saved = SavedAir.of(*carried) if carried else None
+        _check_same_world(archive, domain, producer, channels)
+    channels = archive.channels if archive else channels or PAPER_CHANNELS
+    present = set(archive.days) if archive else set()
     wanted = [day for day in days if day not in present]
     for day in set(days) - set(wanted):
         on_day(day)
     if not wanted:
         return 0
-    world = World(domain, settings.model_copy(update={"first_day": date.fromisoformat(producer["first_day"])}))
+    settings = settings.model_copy(update={"first_day": date.fromisoformat(producer["first_day"])})
+    world = World(domain, settings, channels)
     world.check_start(wanted[0])
+    restart = archive.restart() if archive else None
     if not archive:
-        create_archive(location, domain, world.statics, world.stations, producer)
+        create_archive(location, domain, world.statics, world.stations, producer, channels)
     with ArchiveWriter(location) as writer:
-        for fields in world.days(wanted, saved):
-            writer.put(fields)
-            on_day(fields.day)
+        for data in world.days(wanted, SavedAir.of(*restart) if restart else None):
+            writer.put(data)
+            on_day(data.day)
     return len(wanted)
 
 
@@ -98,7 +108,9 @@ def _producer(settings: SimulationSettings, known: Mapping[str, Any]) -> dict[st
     return producer | ({"first_day": known.get("first_day")} if settings.first_day is None else {})
 
 
-def _check_same_world(archive: Archive, domain: Domain, producer: dict[str, object]) -> None:
+def _check_same_world(
+    archive: Archive, domain: Domain, producer: dict[str, object], channels: Sequence[Channel] | None
+) -> None:
     found = dict(archive.attributes["producer"])
     if archive.domain != domain:
         raise CranpmError(
@@ -114,4 +126,11 @@ def _check_same_world(archive: Archive, domain: Domain, producer: dict[str, obje
             + ", ".join(f"{key}={found.get(key)}" for key in different),
             found=", ".join(f"{key}={producer.get(key)}" for key in different),
             remedy="Use the archive's settings, or choose another place.",
+        )
+    names = tuple(channel.name for channel in channels) if channels else archive.channel_names
+    if names != archive.channel_names:
+        raise CranpmError(
+            expected=f"the {len(archive.channel_names)} channels that the archive was made with",
+            found=f"{len(names)} channels: {', '.join(sorted({*names} ^ {*archive.channel_names})) or 'another order'}",
+            remedy="Leave the channels out to extend this archive, or choose another place.",
         )

@@ -1,4 +1,4 @@
-"""What instruments make of the embedded air: a CAMS-like analysis, a GHAP-like retrieval, and stations."""
+"""What instruments make of the simulated air: a CAMS-like analysis, a GHAP-like retrieval, and stations."""
 
 import math
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from cranpm.core.geography import Region
 from cranpm.core.grid import Array, Grid
 from cranpm.simulate.air import AirDay
 from cranpm.simulate.waves import WaveGrid, Waves, WaveSettings, hours_since_epoch
+from cranpm.simulate.weather import Levels
 
 CAMS_ERROR = WaveSettings(40, 500, 2500, memory_h=90, drift_ms=3, rms=0.34)
 CAMS_BIAS = WaveSettings(30, 600, 3000, memory_h=1e9, drift_ms=0, rms=0.28)
@@ -36,8 +37,8 @@ class CamsLike:
         bias = WaveGrid(Waves(CAMS_BIAS, seed, "cams-bias", reference_latitude), grid)
         self.bias = bias.field(bias.waves.amplitude(0.0))
 
-    def channels(self, air: AirDay, day: date) -> dict[str, Array]:
-        """The five CAMS-like channels, ug m-3, from daily means on the coarse grid."""
+    def composition(self, air: AirDay, day: date) -> Levels:
+        """The five CAMS-like fields, ug m-3, from daily means on the coarse grid."""
         wrong = self.bias + self.error.field(self.error.waves.amplitude(hours_since_epoch(day, 12)))
         pm25 = CAMS_LEVEL * ndimage.gaussian_filter(air.pm25_ugm3, CAMS_BLUR_CELLS, mode="nearest") * np.exp(wrong)
         fresh = ndimage.gaussian_filter(air.fresh_ugm3, 1.0, mode="nearest") * np.exp(0.5 * wrong)
@@ -45,11 +46,11 @@ class CamsLike:
         no2 = 1.5 + 18 * fresh / (0.5 + sun)
         salt = 0.9 * np.clip(np.hypot(air.u10, air.v10) - 4, 0, None)
         return {
-            "cams_pm25": np.minimum(pm25, SATURATION_UGM3["pm25"]),
-            "cams_pm10": np.minimum(1.35 * pm25 + 3 + salt, SATURATION_UGM3["pm10"]),
-            "cams_no2": np.minimum(no2, SATURATION_UGM3["no2"]),
-            "cams_o3": np.clip(45 + 70 * sun - 0.7 * no2 + 6 * self.bias, 2, 480),
-            "cams_co": np.minimum(120 + 5.5 * pm25 + 2 * no2, SATURATION_UGM3["co"]),
+            ("pm25", None): np.minimum(pm25, SATURATION_UGM3["pm25"]),
+            ("pm10", None): np.minimum(1.35 * pm25 + 3 + salt, SATURATION_UGM3["pm10"]),
+            ("no2", None): np.minimum(no2, SATURATION_UGM3["no2"]),
+            ("o3", None): np.clip(45 + 70 * sun - 0.7 * no2 + 6 * self.bias, 2, 480),
+            ("co", None): np.minimum(120 + 5.5 * pm25 + 2 * no2, SATURATION_UGM3["co"]),
         }
 
 

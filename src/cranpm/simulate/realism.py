@@ -1,26 +1,27 @@
-"""Does the embedded world behave like the real one? Measured on one pixel in every 25-km cell, with the wanted ranges.
+"""Does the synthetic world behave like the real one? Measured on one pixel in every 25-km cell, with wanted ranges.
 
-The reference for predictability is damped persistence, x = climatology + rho (x_t - climatology), fitted on the first
-half of the days; its opponent is a ridge regression on today's and yesterday's meteorology. Both are judged on the
+The baseline for predictability is damped persistence, x = climatology + rho (x_t - climatology), fitted on the first
+half of the days; it is compared with a ridge regression on today's and yesterday's meteorology. Both are scored on the
 second half.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from itertools import pairwise
 
 import numpy as np
 from scipy import ndimage
 
 from cranpm.archive.store import Archive
-from cranpm.core.channels import INDEX
+from cranpm.core.channels import CHANNELS, Channel, find_channel
 from cranpm.core.days import LEADS, DayRange, gaps
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Grid
 from cranpm.simulate import World
 
 EVERY = 25
-"""One sample a coarse cell."""
+"""One sample per coarse cell."""
 PREDICTORS = ("u10", "v10", "t2m", "sp", "tp", "u850", "v850", "t850", "q850", "t925")
 REGIONS = {
     "Po Valley": (46, 7.5, 44.5, 12.5),
@@ -75,7 +76,7 @@ def sample_archive(archive: Archive, days: Iterable[date], on_day: Callable[[dat
             on_day(day)
             yield archive.pm25(day)[EVERY // 2 :: EVERY, EVERY // 2 :: EVERY], archive.coarse(day)
 
-    return _collect(held, archive.domain.coarse, fields())
+    return _collect(held, archive.domain.coarse, archive.channels, fields())
 
 
 def sample_world(world: World, days: DayRange, on_day: Callable[[date], None] = lambda _: None) -> Sample:
@@ -90,31 +91,35 @@ def sample_world(world: World, days: DayRange, on_day: Callable[[date], None] = 
             mixing.append(air.mixing_m[places].astype(np.float32))
             yield world.retrieved(points.field(air), day, EVERY), world.coarse_channels(day, air)
 
-    return replace(_collect(list(days), world.domain.coarse, fields()), mixing_m=np.array(mixing))
+    return replace(_collect(list(days), world.domain.coarse, world.channels, fields()), mixing_m=np.array(mixing))
 
 
-def _collect(days: list[date], grid: Grid, fields: Iterable[tuple[Array, Array]]) -> Sample:
+def _collect(
+    days: list[date], grid: Grid, channels: Sequence[Channel], fields: Iterable[tuple[Array, Array]]
+) -> Sample:
     """Gather what the report needs, day by day; the trimmed fine grid may lack the last coarse row or column."""
-    picked = [INDEX[name] for name in PREDICTORS]
-    sample = None
+    wanted = [CHANNELS[name] for name in PREDICTORS]
+    picked = [find_channel(channels, channel.quantity, channel.level_hpa) for channel in wanted]
+    cams, sample = find_channel(channels, "pm25"), None
     for number, (fine, coarse) in enumerate(fields):
         rows, cols = fine.shape
         if sample is None:
             empty = (np.empty((len(days), *extra, rows, cols), np.float32) for extra in ((), (), (len(picked),)))
             sample = Sample(days, Grid(grid.north, grid.west, grid.step, rows, cols), *empty)
         sample.pm25_ugm3[number] = fine
-        sample.cams_ugm3[number] = coarse[INDEX["cams_pm25"], :rows, :cols]
+        sample.cams_ugm3[number] = coarse[cams, :rows, :cols]
         sample.weather[number] = coarse[picked, :rows, :cols]
     if sample is None:
         raise CranpmError(expected="days to report on", found="none", remedy="Choose days that the archive holds.")
     return sample
 
 
-def judge(sample: Sample) -> list[Check]:
-    """All figures of the report."""
-    if len(sample.days) < FEWEST_DAYS:
+def judge(sample: Sample, leads: Sequence[int] = LEADS) -> list[Check]:
+    """All figures of the report; persistence and skill by lead, from the shortest to the longest."""
+    fewest = max(FEWEST_DAYS, max(leads) + 2)
+    if len(sample.days) < fewest:
         raise CranpmError(
-            expected=f"at least {FEWEST_DAYS} days to report on",
+            expected=f"at least {fewest} days to report on",
             found=str(len(sample.days)),
             remedy="Choose a longer range; two years show everything.",
         )
@@ -125,14 +130,15 @@ def judge(sample: Sample) -> list[Check]:
         Check("99th percentile, ug m-3", float(np.percentile(series, 99)), 40, 90),
         Check("lag-1 autocorrelation of daily PM2.5", _autocorrelation(series), 0.5, 0.85),
     ]
-    persistence = {lead: _rmse(series[lead:] - series[:-lead]) for lead in LEADS}
+    persistence = {lead: _rmse(series[lead:] - series[:-lead]) for lead in {1, *leads}}
     checks.append(Check("persistence RMSE at T+1, ug m-3", persistence[1], 5, 9))
     checks += [
-        Check(f"persistence RMSE at T+{lead}, ug m-3", persistence[lead], persistence[lead - 1]) for lead in LEADS[1:]
+        Check(f"persistence RMSE at T+{lead}, ug m-3", persistence[lead], persistence[before])
+        for before, lead in pairwise(sorted(persistence))
     ]
     cams = _rmse(sample.cams_ugm3[:, land] - series)
     checks.append(Check("CAMS-like RMSE at 1 km, ug m-3 (above persistence)", cams, persistence[1]))
-    return checks + _drivers(sample, land, series) + _regions(sample, land) + _skill(sample, land)
+    return checks + _drivers(sample, land, series) + _regions(sample, land) + _skill(sample, land, leads)
 
 
 def _rmse(error: Array) -> float:
@@ -187,7 +193,7 @@ def _regions(sample: Sample, land: Array) -> list[Check]:
     return checks
 
 
-def _skill(sample: Sample, land: Array) -> list[Check]:
+def _skill(sample: Sample, land: Array, leads: Sequence[int]) -> list[Check]:
     """How much better than damped persistence a regression on the weather is, by lead."""
     if len(sample.days) < DAYS_FOR_SKILL:
         return []
@@ -195,11 +201,11 @@ def _skill(sample: Sample, land: Array) -> list[Check]:
     half = len(sample.days) // 2
     climate, anomaly = _climatology(sample, cells, half)
     features = _features(sample, cells, climate, anomaly)
-    gains = {lead: _gain(features, climate, anomaly, lead, half) for lead in LEADS}
+    gains = {lead: _gain(features, climate, anomaly, lead, half) for lead in sorted({1, *leads})}
     name = "regression on weather against damped persistence at T+{}, % RMSE"
     return [
         Check(name.format(1), gains[1], 10, 25),
-        *(Check(name.format(lead), gains[lead], None, gains[lead - 1]) for lead in LEADS[1:]),
+        *(Check(name.format(lead), gains[lead], None, gains[before]) for before, lead in pairwise(gains)),
     ]
 
 

@@ -35,6 +35,9 @@ FLOW = {
 STABILITY = WaveSettings(60, 350, 1500, memory_h=96, drift_ms=3, rms=0.8)
 SHOWERS = WaveSettings(60, 300, 1000, memory_h=48, drift_ms=4, rms=1.0)
 
+Levels = dict[tuple[str, int | None], Array]
+"""Daily fields by quantity and pressure level (hPa); None is the surface."""
+
 
 @dataclass(frozen=True)
 class Ground:
@@ -173,13 +176,13 @@ class WeatherGrid:
         stable = 0.22 * calm - 0.16 * spin * (0.6 + 0.4 * season)
         return np.clip(depth * np.exp(-stable) * (1 - 0.4 * blocking), 120, 2500)
 
-    def levels(self, hours: list[float]) -> dict[str, Array]:
-        """u, v, t, z, q on the pressure levels, averaged over some hours."""
+    def levels(self, hours: list[float]) -> Levels:
+        """Wind, temperature, geopotential and humidity on the pressure levels, averaged over some hours."""
         psi, psi_x, psi_y = self._psi(hours), self._psi(hours, dx=1), self._psi(hours, dy=1)
         thermal, thermal_x, thermal_y = self._thermal(hours), self._thermal(hours, dx=1), self._thermal(hours, dy=1)
         lat, mid = self.grid.lat[:, None], float(np.mean(hours))
         spin = np.clip(self._vorticity(hours) / 2.0e-5, -1.5, 1.5)
-        out = {}
+        out: Levels = {}
         for level in LEVELS_HPA:
             height = math.log(1000 / level)
             stream, stream_x, stream_y = psi + height * thermal, psi_x + height * thermal_x, psi_y + height * thermal_y
@@ -187,11 +190,12 @@ class WeatherGrid:
             u = u - GAS_CONSTANT * height / self.coriolis * _sea_level_dy(lat, mid)
             share, turn = FRICTION[level][0] * self.weather.sign, math.radians(FRICTION[level][1])
             temperature = _sea_level(lat, mid) - LAPSE_PER_LN_P * height + self.coriolis / GAS_CONSTANT * thermal
-            out[f"u{level}"] = share * (u * math.cos(turn) - stream_x * math.sin(turn))
-            out[f"v{level}"] = share * (u * math.sin(turn) + stream_x * math.cos(turn))
-            out[f"t{level}"] = temperature
-            out[f"z{level}"] = self._mean_geopotential(height, mid) + self.coriolis * stream
-            out[f"q{level}"] = _saturation(temperature, level) * np.clip(HUMIDITY[level] * (1 + 0.25 * spin), 0.05, 1)
+            out["wind_u", level] = share * (u * math.cos(turn) - stream_x * math.sin(turn))
+            out["wind_v", level] = share * (u * math.sin(turn) + stream_x * math.cos(turn))
+            out["temperature", level] = temperature
+            out["geopotential", level] = self._mean_geopotential(height, mid) + self.coriolis * stream
+            relative = np.clip(HUMIDITY[level] * (1 + 0.25 * spin), 0.05, 1)
+            out["humidity", level] = _saturation(temperature, level) * relative
         return out
 
     def _mean_geopotential(self, height: float, hours: float) -> Array:
@@ -200,12 +204,13 @@ class WeatherGrid:
         thickness = GAS_CONSTANT * (_sea_level(lat, hours) * height - LAPSE_PER_LN_P * height**2 / 2)
         return np.broadcast_to(GRAVITY * 60 + westerly + thickness, self.grid.shape)
 
-    def surface_pressure(self, levels: dict[str, Array]) -> Array:
+    def surface_pressure(self, levels: Levels) -> Array:
         """Pa at the ground, by the hydrostatic profile of the same day."""
-        rise = GRAVITY * self.ground.elevation_m - levels["z1000"]
-        height = rise / (GAS_CONSTANT * levels["t1000"])
+        warmth = levels["temperature", 1000]
+        rise = GRAVITY * self.ground.elevation_m - levels["geopotential", 1000]
+        height = rise / (GAS_CONSTANT * warmth)
         for _ in range(3):
-            height = rise / (GAS_CONSTANT * (levels["t1000"] - LAPSE_PER_LN_P * height / 2))
+            height = rise / (GAS_CONSTANT * (warmth - LAPSE_PER_LN_P * height / 2))
         return 1e5 * np.exp(-height)
 
 

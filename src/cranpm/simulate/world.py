@@ -1,8 +1,8 @@
-"""One embedded world: geography, weather, air and instruments, day after day.
+"""One synthetic world: geography, weather, air and instruments, day after day.
 
 The weather of any time is a pure function of the seed. The air runs forward from a spin-up before the world's
-first day; its state travels with the days (`DayFields.carry`), so that a range extended later is the same to the bit
-as one long run.
+first day; its state is stored with some of the days (`DayData.restart`), so that a range extended later is the same to
+the bit as one long run.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,30 +13,36 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from cranpm.archive.day_data import DayFields, Statics, Stations
-from cranpm.core.channels import COARSE_NAMES
+from cranpm.archive.day_data import DayData, Statics, Stations
+from cranpm.core.channels import LEVELS_HPA, PAPER_CHANNELS, Channel
 from cranpm.core.days import DayRange
 from cranpm.core.errors import CranpmError
 from cranpm.core.geography import region_of
-from cranpm.core.grid import Array, Domain, Grid, coarsen
+from cranpm.core.grid import Array, Domain, Grid, coarsen, parse_box
 from cranpm.simulate import downscale, observe
 from cranpm.simulate.air import WEATHER_HOURS, AirDay, AirState, run_day
 from cranpm.simulate.climate import climate_of
 from cranpm.simulate.emissions import EmissionMap, emission_map
 from cranpm.simulate.waves import hours_since_epoch
-from cranpm.simulate.weather import Ground, Weather, WeatherGrid
+from cranpm.simulate.weather import Ground, Levels, Weather, WeatherGrid
 
 SIMULATOR_VERSION = 1
 """To be raised with every change that alters a simulated day: an archive is never extended by another simulator."""
 TRANSPORT_STEP = 0.125
 MARGIN = 2.0
 """Degrees of air simulated around the domain, so that pollution can arrive from outside."""
-CARRY_EVERY = 10
-"""Days between saved states; a killed run is caught up from the last one."""
+SAVE_EVERY = 10
+"""Days between saved states; a killed run continues from the last one."""
+SURFACE = (
+    *("wind_u", "wind_v", "temperature", "surface_pressure", "precipitation", "boundary_layer_height"),
+    *("pm25", "pm10", "no2", "o3", "co"),
+)
+ALOFT = ("wind_u", "wind_v", "temperature", "geopotential", "humidity")
+"""Quantities that the simulator can give at the surface, and on the pressure levels."""
 
 
 class SimulationSettings(BaseModel):
-    """What makes one embedded world differ from another."""
+    """What makes one synthetic world differ from another."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -57,20 +63,20 @@ class SimulationSettings(BaseModel):
     def _known(cls, world: str) -> str:
         if world in ("factual", "reverse-wind", "flat-relief"):
             return world
-        name, _, box = world.partition(":")
-        if name == "no-emissions" and len(box.split(",")) == 4:
-            north, west, south, east = (float(part) for part in box.split(","))
-            if north > south and east > west:
-                return world
+        box = _silent_box(world)
+        if box is not None and box[0] > box[2] and box[3] > box[1]:
+            return world
         raise ValueError("choose factual, reverse-wind, flat-relief or no-emissions:N,W,S,E")
 
     @property
     def silent_box(self) -> tuple[float, float, float, float] | None:
         """The box without emissions, as N, W, S, E."""
-        if not self.world.startswith("no-emissions:"):
-            return None
-        north, west, south, east = (float(part) for part in self.world.partition(":")[2].split(","))
-        return north, west, south, east
+        return _silent_box(self.world)
+
+
+def _silent_box(world: str) -> tuple[float, float, float, float] | None:
+    name, _, box = world.partition(":")
+    return parse_box(box, "no-emissions with", "no-emissions:46,8,45,11") if name == "no-emissions" else None
 
 
 @dataclass(frozen=True)
@@ -90,9 +96,14 @@ class SavedAir:
 
 
 class World:
-    """An embedded world on one domain; its settings must say where its history starts."""
+    """A synthetic world on one domain; its settings must say where its history starts.
 
-    def __init__(self, domain: Domain, settings: SimulationSettings):
+    Its days hold `channels` on the coarse grid.
+    """
+
+    def __init__(self, domain: Domain, settings: SimulationSettings, channels: Sequence[Channel] = PAPER_CHANNELS):
+        check_channels(channels)
+        self.channels = tuple(channels)
         if settings.first_day is None:
             raise CranpmError(expected="a first day", found="none", remedy="Set simulation.first_day.")
         self.domain, self.settings, self.first_day = domain, settings, settings.first_day
@@ -169,15 +180,15 @@ class World:
                 remedy="Start a new archive with an earlier first day.",
             )
 
-    def days(self, wanted: DayRange | Sequence[date], saved: SavedAir | None = None) -> Iterator[DayFields]:
+    def days(self, wanted: DayRange | Sequence[date], saved: SavedAir | None = None) -> Iterator[DayData]:
         """The wanted days, run forward from a saved state where it helps, else from the spin-up."""
-        for day, air, carry in self.air(wanted, saved):
-            yield self.observed(day, air, carry)
+        for day, air, restart in self.air(wanted, saved):
+            yield self.observed(day, air, restart)
 
     def air(
         self, wanted: DayRange | Sequence[date], saved: SavedAir | None = None
     ) -> Iterator[tuple[date, AirDay, dict[str, Array]]]:
-        """Daily means on the transport grid, and on some days the state to go on from."""
+        """Daily means on the transport grid, and on some days the state from which a later run can continue."""
         first, last = min(wanted), max(wanted)
         self.check_start(first)
         if saved is None or saved.day >= first:
@@ -186,28 +197,28 @@ class World:
             fires = self.emissions.fires(self.settings.seed, day)
             inflow = self.climate.inflow_ugm3
             state, air = run_day(saved.state, day, self.weather_grid, self.emissions, fires, inflow)
-            # What is carried over is rounded as it would be stored, so that stopping changes nothing.
+            # The state is rounded as it would be stored, so that stopping changes nothing.
             saved = SavedAir.of(day, SavedAir(day, state).arrays())
             if day in wanted:
-                carry = day.toordinal() % CARRY_EVERY == 0 or day == last
-                yield day, air, saved.arrays() if carry else {}
+                save = day.toordinal() % SAVE_EVERY == 0 or day == last
+                yield day, air, saved.arrays() if save else {}
 
     def _before_the_first_day(self) -> SavedAir:
         start = self.first_day - timedelta(days=self.settings.spin_up_days + 1)
         shape = self.grid.shape
         return SavedAir(start, AirState(np.full(shape, self.climate.inflow_ugm3), np.full(shape, 500.0)))
 
-    def observed(self, day: date, air: AirDay, carry: dict[str, Array]) -> DayFields:
+    def observed(self, day: date, air: AirDay, restart: dict[str, Array]) -> DayData:
         """What the instruments make of one day."""
         fine, seed = self.domain.fine, self.settings.seed
         truth = self.downscaler.field(air)
-        return DayFields(
+        return DayData(
             day=day,
             coarse=self.coarse_channels(day, air),
             pm25_ugm3=self.retrieved(truth, day),
             stations_ugm3=self.network.report(truth, fine, seed, day),
             provenance={"source": "simulation", "world": self.settings.world, "seed": seed},
-            carry=carry,
+            restart=restart,
         )
 
     def retrieved(self, truth_ugm3: Array, day: date, every: int = 1) -> Array:
@@ -216,19 +227,20 @@ class World:
         return observe.retrieve(truth_ugm3, self.domain.fine, self.settings.retrieval_noise, key, every)
 
     def coarse_channels(self, day: date, air: AirDay) -> Array:
-        """The 35 channels of one day on the coarse grid, float32."""
+        """(channels, rows, cols) float32 of one day on the coarse grid."""
         below = self._on_coarse(air)
         levels = self.coarse_weather.levels([hours_since_epoch(day, hour) for hour in WEATHER_HOURS])
-        named = {
-            "u10": below.u10,
-            "v10": below.v10,
-            "t2m": below.t2m,
-            "sp": self.coarse_weather.surface_pressure(levels),
-            "tp": below.rain_mm / 1000,
+        given: Levels = {
+            ("wind_u", None): below.u10,
+            ("wind_v", None): below.v10,
+            ("temperature", None): below.t2m,
+            ("surface_pressure", None): self.coarse_weather.surface_pressure(levels),
+            ("precipitation", None): below.rain_mm / 1000,
+            ("boundary_layer_height", None): below.mixing_m,
             **levels,
-            **self.cams.channels(below, day),
+            **self.cams.composition(below, day),
         }
-        return np.stack([named[name] for name in COARSE_NAMES]).astype(np.float32)
+        return np.stack([given[c.quantity, c.level_hpa] for c in self.channels]).astype(np.float32)
 
     def _on_coarse(self, air: AirDay) -> AirDay:
         edge = round(MARGIN / TRANSPORT_STEP)
@@ -240,3 +252,16 @@ class World:
             if field.name != "budget"
         }
         return replace(air, **means)
+
+
+def check_channels(channels: Sequence[Channel]) -> None:
+    """Refuse channels that the simulator cannot give."""
+    for channel in channels:
+        known = SURFACE if channel.level_hpa is None else ALOFT
+        if channel.quantity not in known or channel.level_hpa not in (None, *LEVELS_HPA):
+            level = "" if channel.level_hpa is None else f" at {channel.level_hpa} hPa"
+            raise CranpmError(
+                expected=f"a quantity that the simulator can give: {', '.join(known)}",
+                found=f"{channel.name}, which is {channel.quantity}{level}",
+                remedy="Leave this channel out, or ingest it from a provider.",
+            )

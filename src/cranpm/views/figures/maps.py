@@ -16,7 +16,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from cranpm.archive.store import Archive
-from cranpm.core.channels import COARSE, INDEX
+from cranpm.core.channels import find_channel
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import EARTH_RADIUS_KM, EVERYWHERE, Array, Grid, Window
 from cranpm.views.figures.sheet import check_picture, source_label
@@ -98,7 +98,7 @@ def pm25_layer(values: Array, grid: Grid) -> Layer:
 
 def draw_archive(archive: Archive, field: str, day: date | None, path: Path, *, stations: bool = True) -> None:
     """A map of one field of an archive: pm25, wind, elevation, land or any coarse channel."""
-    known = ("pm25", "wind", "elevation", "land", *INDEX)
+    known = ("pm25", "wind", "elevation", "land", *archive.channel_names)
     if field not in known:
         raise CranpmError(expected=f"a field among {', '.join(known)}", found=field, remedy="Name one of these.")
     if field not in ("elevation", "land") and day is None:
@@ -111,12 +111,13 @@ def draw_archive(archive: Archive, field: str, day: date | None, path: Path, *, 
         title = f"PM$_{{2.5}}$ · {day}"
         circles = archive.stations_pm25(day) if stations else None
     elif field == "wind" and day is not None:
-        u, v = archive.coarse(day)[[INDEX["u10"], INDEX["v10"]]]
+        u, v = archive.coarse(day)[[find_channel(archive.channels, name) for name in ("wind_u", "wind_v")]]
         layer, wind = Layer(np.hypot(u, v), archive.domain.coarse, "wind speed at 10 m (m s$^{-1}$)", "BuPu"), (u, v)
         title = f"wind at 10 m · {day}"
-    elif field in INDEX and day is not None:
-        channel = COARSE[INDEX[field]]
-        layer = Layer(archive.coarse(day)[INDEX[field]], archive.domain.coarse, f"{channel.meaning} ({channel.unit})")
+    elif field in archive.channel_names and day is not None:
+        index = archive.channel_names.index(field)
+        label = f"{archive.channels[index].meaning} ({archive.channels[index].unit})"
+        layer = Layer(archive.coarse(day)[index], archive.domain.coarse, label)
     else:
         layer = _static_layer(archive, field)
     draw(layer, archive, title, path, circles=circles, wind=wind)
