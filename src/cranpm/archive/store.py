@@ -17,7 +17,7 @@ from cranpm.archive import repository
 from cranpm.archive.day_data import DayFields, Quality, Statics, Stations
 from cranpm.archive.layout import EPOCH, SCHEMA, STATION_FIELDS, add_array, axis_index
 from cranpm.archive.repository import Group
-from cranpm.core.channels import COARSE_NAMES
+from cranpm.core.channels import COARSE, COARSE_NAMES, INDEX, Channel
 from cranpm.core.days import gaps
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import EVERYWHERE, Array, Domain, Window
@@ -72,8 +72,18 @@ class Archive:
         """Where a day came from."""
         return dict(json.loads(str(self._read("provenance", self._present(day)))))
 
+    @cached_property
+    def channel_names(self) -> tuple[str, ...]:
+        """The coarse channels, in the order in which they are stored."""
+        return tuple(self._root["coarse/fields"].attrs["channels"])
+
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        """The coarse channels with their units, in the order in which they are stored."""
+        return tuple(COARSE[INDEX[name]] for name in self.channel_names)
+
     def coarse(self, day: date) -> Array:
-        """(35, rows, cols) float32 in the order and units of `channels.COARSE`."""
+        """(channels, rows, cols) float32 in the order and units of `channels`."""
         return self._read("coarse/fields", self._present(day))
 
     def _inside(self, window: Window) -> Window:

@@ -1,7 +1,7 @@
 """What a forecast owes to an input: the same network, with that input taken away or made false at test time."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import partial
 
@@ -12,13 +12,13 @@ from torch import Tensor
 from cranpm.archive.store import Archive
 from cranpm.core.channels import COARSE_NAMES
 from cranpm.core.grid import Window
+from cranpm.network import DayInputs, TileInputs
 from cranpm.network.scaling import Scales
-from cranpm.training.inputs import WIND, Inputs
+from cranpm.training.inputs import Inputs
 
 WINDS = [index for index, name in enumerate(COARSE_NAMES) if name[0] in "uv"]
 CAMS = [index for index, name in enumerate(COARSE_NAMES) if name.startswith("cams")]
 WEATHER = [index for index in range(len(COARSE_NAMES)) if index not in CAMS]
-Day = tuple[Tensor, Tensor, Tensor, Tensor]
 ELEVATION, YESTERDAY = 1, 4
 """Channels of a tile."""
 
@@ -32,18 +32,21 @@ class Intervened(Inputs):
         super().__init__(archive, cache_gb, coarse_pm25=coarse_pm25)
         self._change, self._scales = INTERVENTIONS[intervention], scales
 
-    def day(self, day: date) -> Day:
-        coarse, _, relief, corner = super().day(day)
-        fields = self._change.coarse(self, day, coarse.clone())
-        return fields, self._change.priors_wind * fields[:, WIND], self._change.relief(day, relief.clone()), corner
+    def day(self, day: date) -> DayInputs:
+        as_it_is = super().day(day)
+        fields = self._change.coarse(self, day, as_it_is.coarse.clone())
+        wind = self._change.priors_wind * fields[:, self.wind]
+        return replace(
+            as_it_is, coarse=fields, wind=wind, elevation=self._change.relief(day, as_it_is.elevation.clone())
+        )
 
-    def tile(self, day: date, window: Window) -> tuple[Tensor, Tensor]:
-        fine, position = super().tile(day, window)
-        fine = fine.clone()
-        fine[ELEVATION] = self._change.relief(day, fine[ELEVATION])
+    def tile(self, day: date, window: Window) -> TileInputs:
+        as_it_is = super().tile(day, window)
+        fine = as_it_is.fine.clone()
+        fine[:, ELEVATION] = self._change.relief(day, fine[:, ELEVATION])
         if self._change.without_yesterday:
-            fine[YESTERDAY] = torch.nan  # enters as the mean
-        return fine, position
+            fine[:, YESTERDAY] = torch.nan  # enters as the mean
+        return replace(as_it_is, fine=fine)
 
     def mean(self, channels: list[int]) -> Tensor:
         """Training means of channels, shaped to stand in for their fields."""
@@ -78,7 +81,7 @@ def _scale_wind(factor: float, inputs: Intervened, day: date, fields: Tensor) ->
 
 def _other_wind(inputs: Intervened, day: date, fields: Tensor) -> Tensor:
     channels = _both(WINDS)
-    fields[:, channels] = Inputs.day(inputs, inputs.another_day(day))[0][:, channels]
+    fields[:, channels] = Inputs.day(inputs, inputs.another_day(day)).coarse[:, channels]
     return fields
 
 
