@@ -11,7 +11,7 @@ from cranpm.core.days import LEADS, DayRange
 from cranpm.core.machine import forget_peak_memory, peak_memory, timed
 from cranpm.forecasting.engine import predict
 from cranpm.forecasting.tiles import adaptive_plan, even_plan, facts, land_plan
-from cranpm.network import AnySettings, build
+from cranpm.network import ForecastSettings, build
 from cranpm.network.cost import cost
 from cranpm.network.precision import best_precision, gemm_peak
 from cranpm.training.inputs import Inputs
@@ -23,14 +23,14 @@ FIXED_TILES = 198
 """Of the authors' forecaster over Europe, 512 pixels each."""
 
 
-def bench_forecast(settings: AnySettings, domain: str = "europe") -> dict[str, Any]:
+def bench_forecast(settings: ForecastSettings, domain: str = "europe") -> dict[str, Any]:
     """Wall time by stage of all leads over a domain, untrained network; the reference is scaled from few tiles."""
     network = build(settings).eval()
     with passing_archive(domain, DayRange(DAY - timedelta(days=1), DAY)) as archive:
         return _measure(archive, Weights(network, card_for(network), "untrained"), settings)
 
 
-def _measure(archive: Archive, weights: Weights, settings: AnySettings) -> dict[str, Any]:
+def _measure(archive: Archive, weights: Weights, settings: ForecastSettings) -> dict[str, Any]:
     network: Any = weights.network
     counts, precision = cost(settings), best_precision()
     land, size = archive.land(), min(settings.tile_shape)
@@ -40,16 +40,16 @@ def _measure(archive: Archive, weights: Weights, settings: AnySettings) -> dict[
     inputs = Inputs(archive)
     with torch.inference_mode():
         day = inputs.day(DAY)
-        encoding = timed(lambda: network.encode_day(*day))
+        encoding = timed(lambda: network.encode_day(day))
     forget_peak_memory()
     whole = timed(lambda: predict(archive, DAY, weights, LEADS, precision=precision))
     memory = peak_memory()
     with torch.inference_mode():
         window = plans["adaptive"].windows()[len(plans["adaptive"]) // 2]
-        fine, position = inputs.tile(DAY, window)
+        tile = inputs.tile(DAY, window)
 
         def plain() -> object:
-            return network.forecast_tile(network.encode_day(*day), fine[None], position[None], torch.tensor([1]))
+            return network.forecast_tile(network.encode_day(day), tile, torch.tensor([1]))
 
         plain()
         one = timed(lambda: [plain() for _ in range(REFERENCE_TILES)]) / REFERENCE_TILES

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from cranpm.core.machine import forget_peak_memory, peak_memory
-from cranpm.network import AnySettings, Network, build
+from cranpm.network import ForecastNetwork, ForecastSettings, build
 from cranpm.network.cost import KEYS, Cost, cost, example, watch
 from cranpm.network.precision import DTYPES, Precision, gemm_peak, has_bf16, parse_precision
 
@@ -52,7 +52,7 @@ def parse_precisions(names: Sequence[str]) -> tuple[Precision, ...]:
 
 
 def bench_network(
-    settings: AnySettings, batches: Sequence[int] = (1, 2, 4, 8), precisions: Sequence[Precision] = ()
+    settings: ForecastSettings, batches: Sequence[int] = (1, 2, 4, 8), precisions: Sequence[Precision] = ()
 ) -> NetworkBench:
     """Measure the day and the tile path; without `precisions`, in all that the processor has."""
     left_out = None
@@ -78,16 +78,16 @@ def bench_network(
     return NetworkBench(tuple(speeds), peaks, memory, left_out)
 
 
-def _time(network: Network, batch: int) -> dict[tuple[str, str], float]:
+def _time(network: ForecastNetwork, batch: int) -> dict[tuple[str, str], float]:
     """Seconds of each (stage, part) and of both totals: the fastest of some rounds."""
-    day, tiles = example(network, batch, "cpu")
+    day, tiles, lead = example(network, batch, "cpu")
     best: dict[tuple[str, str], float] = {}
     for _ in range(ROUNDS + 1):
         with watch(network, time.perf_counter) as parts:
             start = time.perf_counter()
-            context = network.encode_day(*day)
+            context = network.encode_day(day)
             middle = time.perf_counter()
-            network.forecast_tile(context, *tiles)
+            network.forecast_tile(context, tiles, lead)
             end = time.perf_counter()
         totals = {("day", "total"): middle - start, ("tile", "total"): end - middle}
         parts["day", KEYS] = middle - start - sum(value for (stage, _), value in parts.items() if stage == "day")

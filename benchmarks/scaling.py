@@ -17,7 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from cranpm.core.grid import DOMAINS
 from cranpm.core.machine import timed
 from cranpm.forecasting.tiles import even_plan
-from cranpm.network import Network, NetworkSettings, build
+from cranpm.network import ForecastNetwork, NetworkSettings, build
 from cranpm.network.attention import Block, SelfAttention, heads_first
 from cranpm.network.cost import LiveMemory, example, size
 from cranpm.network.swin import WindowAttention
@@ -107,13 +107,13 @@ def _stack(way: str, settings: NetworkSettings, shape: Shape, whole: bool) -> Sc
 def _tiles(settings: NetworkSettings, shapes: Sequence[Shape]) -> list[Scaling]:
     """A day once, then tile after tile: one tile is measured, and counts as often as the plan has tiles."""
 
-    def work(device: str) -> tuple[Network, Callable[[], object], Callable[[], object]]:
+    def work(device: str) -> tuple[ForecastNetwork, Callable[[], object], Callable[[], object]]:
         with torch.device(device):
             network = build(settings).eval()
-            day, tile = example(network, 1, device)
+            day, tile, lead = example(network, 1, device)
             with torch.no_grad():
-                context = network.encode_day(*day)
-        return network, lambda: network.encode_day(*day), lambda: network.forecast_tile(context, *tile)
+                context = network.encode_day(day)
+        return network, lambda: network.encode_day(day), lambda: network.forecast_tile(context, tile, lead)
 
     network, day, tile = work("meta")
     weights = 4 * size(network)

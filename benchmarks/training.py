@@ -8,10 +8,11 @@ from typing import Any
 from benchmarks.archive import passing_archive
 from cranpm.core.days import DayRange
 from cranpm.core.machine import forget_peak_memory, peak_memory, timed
-from cranpm.network import AnySettings, build
+from cranpm.network import DayInputs, ForecastSettings, build
 from cranpm.network.cost import example
-from cranpm.training.loop import Run
-from cranpm.training.settings import SplitSettings, TrainSettings
+from cranpm.network.interface import flat
+from cranpm.training.loop import TrainingRun
+from cranpm.training.recipe import SplitSettings, TrainSettings
 
 SPLITS = SplitSettings.model_validate(
     {"train": "2021-01-01..2021-02-20", "validation": "2021-02-21..2021-02-27", "test": "2021-02-28..2021-03-06"}
@@ -25,10 +26,10 @@ def bench_training(settings: TrainSettings, domain: str = "alps", steps: int = 3
     changed = settings.model_copy(update={"splits": SPLITS, "optimiser": endless})
     days = DayRange(SPLITS.train.first, SPLITS.test.last)
     with passing_archive(domain, days) as archive, tempfile.TemporaryDirectory() as folder:
-        return _speeds(Run(changed, archive, Path(folder) / "run", resume=False), steps)
+        return _speeds(TrainingRun(changed, archive, Path(folder) / "run", resume=False), steps)
 
 
-def _speeds(run: Run, steps: int) -> dict[str, Any]:
+def _speeds(run: TrainingRun, steps: int) -> dict[str, Any]:
     tiles = run.settings.samples.days * run.settings.samples.tiles
     batches = iter(run.loader())
     kept = list(itertools.islice(batches, max(steps, len(run.batches))))[-steps:]  # every day was read once
@@ -47,17 +48,17 @@ def _speeds(run: Run, steps: int) -> dict[str, Any]:
     }
 
 
-def bench_grouping(settings: AnySettings, tiles: int = 4) -> dict[str, Any]:
+def bench_grouping(settings: ForecastSettings, tiles: int = 4) -> dict[str, Any]:
     """Forward and backward of some tiles of one day, with the day encoded once, against once for every tile."""
     network = build(settings).train()
-    day, of_tiles = example(network, tiles, "cpu")
-    repeated = tuple(field.expand(tiles, *field.shape[1:]) for field in day)
+    day, of_tiles, lead = example(network, tiles, "cpu")
+    repeated = DayInputs.join([day] * tiles)
 
     def once() -> None:
-        network(*day, *of_tiles).square().sum().backward()
+        network(*flat(day, of_tiles, lead)).square().sum().backward()
 
     def every_time() -> None:
-        network(*repeated, *of_tiles).square().sum().backward()
+        network(*flat(repeated, of_tiles, lead)).square().sum().backward()
 
     forget_peak_memory()
     once()

@@ -7,7 +7,8 @@ from torch import Tensor, nn
 
 from cranpm.core.channels import INDEX
 from cranpm.core.grid import DOMAINS, Domain
-from cranpm.network import CranPM, NetworkSettings, build, preset
+from cranpm.network import CranPM, DayInputs, NetworkSettings, TileInputs, build, preset
+from cranpm.network.interface import flat
 from cranpm.network.scaling import typical_scales
 
 torch.set_num_threads(1)  # small tensors gain nothing from more, and lose much where cores are shared
@@ -27,12 +28,17 @@ class Batch:
     lead: Tensor
 
     @property
-    def day(self) -> tuple[Tensor, ...]:
-        return self.coarse, self.wind, self.elevation, self.corner
+    def day(self) -> DayInputs:
+        return DayInputs(self.coarse, self.wind, self.elevation, self.corner)
 
     @property
-    def tiles(self) -> tuple[Tensor, ...]:
-        return self.fine, self.position, self.lead
+    def tiles(self) -> TileInputs:
+        return TileInputs(self.fine, self.position)
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """Arguments of a network's `forward`."""
+        return flat(self.day, self.tiles, self.lead)
 
 
 def batch(domain: Domain = DOMAINS["alps"], days: int = 1, tiles: int = 2, side: int = 128, seed: int = 0) -> Batch:

@@ -76,7 +76,7 @@ def their_tensors(network: Released) -> dict[str, Tensor]:
 def checkpoint(path: Path, **extra: object) -> None:
     """A Lightning checkpoint as the authors publish it, small."""
     state = {f"model.{name}": tensor for name, tensor in their_tensors(released()).items()}
-    sizes = SMALL.model_dump(exclude={"wind_bias", "coordinates"})
+    sizes = SMALL.model_dump(exclude={"kind", "wind_bias", "coordinates"})
     content = {
         "state_dict": state | {"criterion.sobel_x": torch.zeros(3, 3), "criterion.sobel_y": torch.zeros(3, 3)},
         "hyper_parameters": {"config": {"model": sizes, "training": {"lr": 1e-4}}},

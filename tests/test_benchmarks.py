@@ -18,7 +18,7 @@ from cranpm.core.errors import CranpmError
 from cranpm.core.machine import forget_peak_memory, peak_memory
 from cranpm.network import preset
 from cranpm.network.cost import cost
-from cranpm.training.settings import SHIPPED, load_settings
+from cranpm.training.recipe import SHIPPED, load_settings
 
 BOX = "48,7,42.75,12.25"
 

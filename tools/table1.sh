@@ -12,8 +12,8 @@ for name in $learned; do
     run=$folder/runs/$name
     case $name in
         cran-pm) options="" ;;
-        simvp-on-1km) options="--model simvp --set opponent.start=fine" ;;
-        topoflow) options="--model $name --set opponent.patch=2" ;; # as CRAN-PM's coarse tokens
+        simvp-on-1km) options="--model simvp --set baseline.start=fine" ;;
+        topoflow) options="--model $name --set baseline.patch=2" ;; # as CRAN-PM's coarse tokens
         *) options="--model $name" ;;
     esac
     if [ ! -f "$run/test.json" ]; then

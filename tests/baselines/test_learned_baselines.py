@@ -1,4 +1,4 @@
-"""The learned opponents: sizes of the paper's table 1, the interface of our network, and that they learn."""
+"""The learned baselines: sizes of the paper's table 1, the interface of our network, and that they learn."""
 
 from typing import get_args
 
@@ -10,7 +10,13 @@ from sample_days import SMALL
 from scipy.ndimage import gaussian_filter
 
 from cranpm.baselines import FITTED, SIMPLE, fit_damped, simple
-from cranpm.baselines.learned.baseline import Opponent, OpponentName, OpponentSettings, opponent, unblurred
+from cranpm.baselines.learned.learned_baseline import (
+    BaselineName,
+    LearnedBaseline,
+    LearnedBaselineSettings,
+    learned_baseline,
+    unblurred,
+)
 from cranpm.core.channels import INDEX
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Grid, coarsen
@@ -21,15 +27,15 @@ from cranpm.network.scaling import typical_scales
 from cranpm.training import load_settings, train
 from cranpm.training.inputs import Inputs
 from cranpm.training.optimiser import make_optimiser
-from cranpm.training.settings import SHIPPED, OptimiserSettings
+from cranpm.training.recipe import SHIPPED, OptimiserSettings
 from cranpm.weights import Weights, card_for, load_weights, save_weights
 
-NAMES = get_args(OpponentName)
+NAMES = get_args(BaselineName)
 PAPER_MILLIONS = {"convlstm": 8.2, "simvp": 4.9, "earthformer": 61, "climax": 57, "topoflow": 61}
 
 
-def settings(name: str, **given: object) -> OpponentSettings:
-    return opponent(name, shape=SMALL.coarse.shape, tile=64, **given)
+def settings(name: str, **given: object) -> LearnedBaselineSettings:
+    return learned_baseline(name, shape=SMALL.coarse.shape, tile=64, **given)
 
 
 def arguments(days: int = 2, tiles: int = 2) -> tuple[torch.Tensor, ...]:
@@ -37,13 +43,13 @@ def arguments(days: int = 2, tiles: int = 2) -> tuple[torch.Tensor, ...]:
     case = batch(SMALL, days=days, tiles=tiles, side=64)
     pm25 = 10 + 5 * torch.rand(days, 2, *SMALL.coarse.shape)
     pm25[:, :, :3] = torch.nan  # sea
-    return torch.cat([case.coarse, pm25], dim=1), case.wind, case.elevation, case.corner, *case.tiles
+    return torch.cat([case.coarse, pm25], dim=1), case.wind, case.elevation, case.corner, *case.inputs[4:]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_sizes_are_those_of_the_paper(name):
     with torch.device("meta"):
-        network = build(opponent(name, "paper"), typical_scales())
+        network = build(learned_baseline(name, "paper"), typical_scales())
     millions = sum(parameter.numel() for parameter in network.parameters()) / 1e6
     assert millions == pytest.approx(PAPER_MILLIONS[name], rel=0.1)
 
@@ -105,7 +111,7 @@ def test_it_overfits_one_batch_and_every_part_learns(name):
 def test_leads_differ_and_weather_counts(name):
     torch.manual_seed(0)
     network = build(settings(name, smooth_change=True)).eval()
-    torch.nn.init.normal_(network.body.out.project.weight, std=0.5)
+    torch.nn.init.normal_(network.backbone.out.project.weight, std=0.5)
     *day, fine, position, lead = arguments()
     with torch.inference_mode():
         one = network(*day, fine, position, torch.full_like(lead, 1))
@@ -133,7 +139,7 @@ def test_refining_keeps_the_means_of_cells():
     assert torch.equal(unblurred(holed, holed.isfinite()).isnan(), holed.isnan())
 
 
-def test_bodies_see_yesterday_first_and_where_they_are(archive):
+def test_backbones_see_yesterday_first_and_where_they_are(archive):
     """Channels, PM2.5, elevation, mask, latitude and longitude of yesterday and then of today."""
 
     class Watching(torch.nn.Module):
@@ -142,10 +148,10 @@ def test_bodies_see_yesterday_first_and_where_they_are(archive):
             return torch.zeros(len(frames), 3, 1, *frames.shape[3:])
 
     day = archive.days[2]
-    network = Opponent(settings("convlstm"), typical_scales())
-    network.body = Watching()
-    network.encode_day(*Inputs(archive, coarse_pm25=True).day(day))
-    scales, frames = typical_scales(), network.body.frames[0].numpy()
+    network = LearnedBaseline(settings("convlstm"), typical_scales())
+    network.backbone = Watching()
+    network.encode_day(Inputs(archive, coarse_pm25=True).day(day))
+    scales, frames = typical_scales(), network.backbone.frames[0].numpy()
     for index, when in ((0, archive.days[1]), (1, day)):
         t2m = archive.coarse(when)[INDEX["t2m"]]
         k = INDEX["t2m"]
@@ -158,10 +164,10 @@ def test_bodies_see_yesterday_first_and_where_they_are(archive):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_europe_fits_in_memory(name):
-    """No body compares more than 6000 tokens with each other on the grid of Europe."""
+    """No backbone compares more than 6000 tokens with each other on the grid of Europe."""
     for size in ("small", "paper"):
-        wanted = opponent(name, size)
-        tokens = np.prod([-(-side // wanted.body.patch) for side in wanted.shape])
+        wanted = learned_baseline(name, size)
+        tokens = np.prod([-(-side // wanted.backbone.patch) for side in wanted.shape])
         assert tokens <= 6000 or name not in ("climax", "topoflow")
 
 
@@ -179,10 +185,10 @@ def test_matrices_decay_and_nothing_else(name):
 
 def test_inputs_bring_pm25_at_25_km(archive):
     day = archive.days[2]
-    coarse, wind, *_ = Inputs(archive, coarse_pm25=True).day(day)
-    plain, same_wind, *_ = Inputs(archive).day(day)
-    assert torch.equal(coarse[:, :70], plain)
-    assert torch.equal(wind, same_wind)
+    found, plain = Inputs(archive, coarse_pm25=True).day(day), Inputs(archive).day(day)
+    coarse = found.coarse
+    assert torch.equal(coarse[:, :70], plain.coarse)
+    assert torch.equal(found.wind, plain.wind)
     field, lat = archive.pm25(day), archive.domain.fine.row_area_km2
     block, weight = field[25:50, 50:75], np.broadcast_to(lat[25:50, None], (25, 25))
     assert float(coarse[0, 70, 1, 2]) == pytest.approx(np.average(block, weights=weight), rel=1e-4)
@@ -190,7 +196,7 @@ def test_inputs_bring_pm25_at_25_km(archive):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_trained_saved_and_forecasts_as_ours_does(name, month, tmp_path):
-    wanted = load_settings(SHIPPED / "tiny.toml", [f"opponent.kind={name}", "optimiser.epochs=1"])
+    wanted = load_settings(SHIPPED / "tiny.toml", [f"baseline.kind={name}", "optimiser.epochs=1"])
     scores = train(wanted, month, tmp_path / "run")
     assert np.isfinite(scores.mean_rmse())
     weights = load_weights(tmp_path / "run" / "best")
@@ -209,7 +215,7 @@ def test_weights_of_another_kind_are_refused(tmp_path):
     save_weights(tmp_path / "w", network, card)
     assert isinstance(load_weights(tmp_path / "w"), Weights)
     with pytest.raises(CranpmError, match="one of convlstm, simvp"):
-        opponent("prophet")
+        learned_baseline("prophet")
 
 
 def test_simple_baselines_are_what_they_say(month):

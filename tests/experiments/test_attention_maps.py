@@ -33,10 +33,10 @@ def test_the_weights_are_those_that_mix_the_values(network, archive):
 
     layers = [module for module in network.modules() if isinstance(module, CrossAttention)]
     handles = [layer.register_forward_hook(keep) for layer in layers]
-    fine, position = inputs.tile(archive.days[1], window)
+    tile = inputs.tile(archive.days[1], window)
     with torch.no_grad(), watched(network, "as learned") as found:
-        context = network.encode_day(*inputs.day(archive.days[1]))
-        network.forecast_tile(context, fine[None], position[None], torch.tensor([1]))
+        context = network.encode_day(inputs.day(archive.days[1]))
+        network.forecast_tile(context, tile, torch.tensor([1]))
     for handle in handles:
         handle.remove()
     assert len(found) == len(layers) > 0
@@ -98,7 +98,7 @@ def test_days_of_west_and_east_wind(archive):
     coarse = archive.domain.coarse
     tile = archive.domain.fine.window(*window)
     rows, cols = coarse.slices(tile.north, tile.west, tile.south, tile.east)
-    along = {day: float(inputs.day(day)[1][0, 0, rows, cols].mean()) for day in days}
+    along = {day: float(inputs.day(day).wind[0, 0, rows, cols].mean()) for day in days}
     assert along[found["westerly"]] == max(along.values())
     assert along[found["easterly"]] == min(along.values())
 

@@ -38,7 +38,7 @@ from cranpm.network.scaling import typical_scales
 from cranpm.simulate import SimulationSettings
 from cranpm.simulate.job import _producer, simulate_archive
 from cranpm.training.inputs import Inputs
-from cranpm.training.settings import load_settings
+from cranpm.training.recipe import load_settings
 
 TINY = """
 title = "Two ways"
@@ -76,7 +76,7 @@ def test_rows_differ_from_the_reference_by_what_they_name(name, month):
             for change in row.set
         }
         changed = differences(job.settings, base[job.seed].settings)
-        new_tables = {"opponent"} & {name.partition(".")[0] for name in named}  # a table that only this row has
+        new_tables = {"baseline"} & {name.partition(".")[0] for name in named}  # a table that only this row has
         assert {key for key in changed if key not in named and key.partition(".")[0] not in new_tables} == set()
         assert job.settings.samples.seed == job.seed
 
@@ -260,18 +260,20 @@ def test_interventions_change_what_they_say(archive):
     day, scales = archive.days[2], typical_scales()
     window = (slice(64, 128), slice(64, 128))
     plain = Inputs(archive)
-    coarse, wind, relief, _ = plain.day(day)
-    tile, _ = plain.tile(day, window)
     both = of_both_days(archive.channels, is_wind)
     winds, composition = both[: len(both) // 2], of_both_days(archive.channels, is_composition)
     names = [*archive.channel_names, *archive.channel_names]
     assert {names[index] for index in both} == {"u10", "v10", *(f"{a}{b}" for a in "uv" for b in LEVELS_HPA)}
     assert {names[index] for index in composition} == {name for name in names if name.startswith("cams_")}
+    as_it_is = plain.day(day)
+    coarse, wind, relief = as_it_is.coarse, as_it_is.wind, as_it_is.elevation
+    tile = plain.tile(day, window).fine[0]
     others = [index for index in range(70) if index not in both]
     for name in INTERVENTIONS:
         changed = Intervened(archive, scales, name)
-        fields, moved, ground, _ = changed.day(day)
-        fine, _ = changed.tile(day, window)
+        intervened = changed.day(day)
+        fields, moved, ground = intervened.coarse, intervened.wind, intervened.elevation
+        fine = changed.tile(day, window).fine[0]
         if name == "wind reversed in scan and bias alone":
             assert torch.equal(fields, coarse)
             assert torch.equal(moved, -wind)

@@ -85,10 +85,9 @@ def test_the_order_of_leads_and_their_company_do_not_matter(archive, weights):
 def tile_alone(archive, weights, window):
     """What the network says of one tile, T+1."""
     inputs, day = Inputs(archive), archive.days[2]
-    fine, position = inputs.tile(day, window)
     with torch.inference_mode():
-        context = weights.network.encode_day(*inputs.day(day))
-        ahead = weights.network.forecast_tile(context, fine[None], position[None], torch.tensor([1]))
+        context = weights.network.encode_day(inputs.day(day))
+        ahead = weights.network.forecast_tile(context, inputs.tile(day, window), torch.tensor([1]))
     return ahead[0].clamp(min=0).numpy()
 
 

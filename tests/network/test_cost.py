@@ -94,11 +94,11 @@ def test_estimates_against_a_real_run():
     """The meta device counts the bytes that a real forward pass holds, give or take the kernels of attention."""
     settings = preset("tiny")
     network = build(settings).eval()
-    day, tile = example(network, 1, "cpu")
+    day, tile, lead = example(network, 1, "cpu")
     with torch.no_grad():
-        context = network.encode_day(*day)
+        context = network.encode_day(day)
         with LiveMemory() as memory:
-            network.forecast_tile(context, *tile)
+            network.forecast_tile(context, tile, lead)
     estimated = cost(settings)
     peak = estimated.forecast_bytes - estimated.weights_bytes - estimated.context_bytes
     assert peak == pytest.approx(memory.peak, rel=0.25)

@@ -12,7 +12,7 @@ from torch import Tensor
 from cranpm.core.channels import COARSE_NAMES
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import DOMAINS, Domain
-from cranpm.network import CranPM, NetworkSettings, build, encoder, preset
+from cranpm.network import CranPM, NetworkSettings, TileInputs, build, encoder, preset
 from cranpm.network.bridge import FUSIONS
 from cranpm.network.scaling import Scales, typical_scales
 
@@ -35,7 +35,7 @@ def with_switches(settings: NetworkSettings = TINY, **switches: object) -> Netwo
 
 def run(network: CranPM, case: Batch) -> Tensor:
     with torch.inference_mode():
-        return network(*case.day, *case.tiles)
+        return network(*case.inputs)
 
 
 def same_bits(a: Tensor, b: Tensor) -> bool:
@@ -70,7 +70,7 @@ def test_gradients_reach_every_parameter_after_two_steps(ablation):
     optimiser = torch.optim.SGD(network.parameters(), lr=1e-3)
     for _ in range(3):
         optimiser.zero_grad()
-        (network(*case.day, *case.tiles) - case.fine[:, 0].flip(2))[land & land.flip(2)].square().mean().backward()
+        (network(*case.inputs) - case.fine[:, 0].flip(2))[land & land.flip(2)].square().mean().backward()
         optimiser.step()
     stuck = [name for name, p in network.named_parameters() if p.grad is None or not p.grad.abs().max() > 0]
     assert stuck == []
@@ -79,7 +79,7 @@ def test_gradients_reach_every_parameter_after_two_steps(ablation):
 def test_at_first_only_the_head_learns():
     network = build(TINY)
     case = batch()
-    network(*case.day, *case.tiles).nansum().backward()
+    network(*case.inputs).nansum().backward()
     learns = {name for name, p in network.named_parameters() if p.grad is not None and p.grad.abs().max() > 0}
     assert learns == {"decoder.head.weight", "decoder.head.bias"}
 
@@ -87,11 +87,11 @@ def test_at_first_only_the_head_learns():
 def test_one_context_serves_all_tiles_and_leads():
     network, case = random_network(), batch(tiles=3)
     with torch.inference_mode():
-        context = network.encode_day(*case.day)
+        context = network.encode_day(case.day)
         for tile in range(3):
             for lead in network.settings.leads:
-                one = (case.fine[tile : tile + 1], case.position[tile : tile + 1], torch.tensor([lead]))
-                fresh = network.encode_day(*case.day)
+                one = (TileInputs(case.fine[tile : tile + 1], case.position[tile : tile + 1]), torch.tensor([lead]))
+                fresh = network.encode_day(case.day)
                 assert same_bits(network.forecast_tile(context, *one), network.forecast_tile(fresh, *one))
     assert context.tokens.shape == (1, 8 * 12, 48)
     assert [part.shape for part in context.memory] == [(1, 2, 96, 16)] * 4
@@ -100,8 +100,8 @@ def test_one_context_serves_all_tiles_and_leads():
 def test_leads_differ():
     network, case = random_network(), batch(tiles=1)
     with torch.inference_mode():
-        context = network.encode_day(*case.day)
-        one, two = (network.forecast_tile(context, case.fine, case.position, torch.tensor([lead])) for lead in (1, 2))
+        context = network.encode_day(case.day)
+        one, two = (network.forecast_tile(context, case.tiles, torch.tensor([lead])) for lead in (1, 2))
     assert (one - two).abs().nan_to_num().max() > 1e-3
 
 
@@ -112,7 +112,7 @@ def test_days_and_tiles_do_not_mix(fusion):
     together = run(network, case)
     for tile in range(4):
         day = slice(tile // 2, tile // 2 + 1)
-        alone = Batch(*(part[day] for part in case.day), *(part[tile : tile + 1] for part in case.tiles))
+        alone = Batch(*(part[day] for part in case.inputs[:4]), *(part[tile : tile + 1] for part in case.inputs[4:]))
         assert torch.allclose(run(network, alone)[0], together[tile], atol=1e-3, equal_nan=True)
 
 
@@ -143,7 +143,7 @@ def test_wind_matters_through_the_scan_and_through_the_bias(scan, bias):
         if "table" in name or "project" in name or "value" in name or "out.weight" in name:
             torch.nn.init.normal_(parameter, std=0.3)
     with torch.inference_mode():
-        tokens = [network.encode_day(*one.day).tokens for one in (case, other)]
+        tokens = [network.encode_day(one.day).tokens for one in (case, other)]
     difference = (run(network, case) - run(network, other)).abs().nan_to_num().max()
     assert torch.equal(*tokens) == (not scan)
     assert (difference > 1e-2) if scan or bias else (difference == 0)
@@ -153,10 +153,10 @@ def test_wind_matters_through_the_scan_as_a_bias():
     case = batch(Domain("wide", 60, 0, 40, 20))
     network = random_network(with_switches(scan_form="bias", wind_bias=False))
     with torch.inference_mode():
-        one, two = (network.encode_day(case.coarse, w, *case.day[2:]).tokens for w in (case.wind, -case.wind))
+        one, two = (network.encode_day(replace(case.day, wind=w)).tokens for w in (case.wind, -case.wind))
         assert (one - two).abs().max() > 1e-3
         network.coarse.blocks[0].attention.beta.zero_()
-        one, two = (network.encode_day(case.coarse, w, *case.day[2:]).tokens for w in (case.wind, -case.wind))
+        one, two = (network.encode_day(replace(case.day, wind=w)).tokens for w in (case.wind, -case.wind))
         assert torch.equal(one, two)
 
 
@@ -170,7 +170,7 @@ def test_departure_needs_distances():
 def test_the_scan_changes_the_tokens_as_initialised():
     case = batch(Domain("wide", 60, 0, 40, 20))
     with torch.inference_mode():
-        one, two = (random_network().encode_day(case.coarse, w, *case.day[2:]).tokens for w in (case.wind, -case.wind))
+        one, two = (random_network().encode_day(replace(case.day, wind=w)).tokens for w in (case.wind, -case.wind))
     assert (one - two).abs().max() > 1e-2  # a thousand times what rounding does
 
 

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cranpm.network.elevation import ElevationAttention, elevation_bias, highest_between
+from cranpm.network.elevation_attention import ElevationAttention, elevation_bias, highest_between
 from cranpm.network.token_geometry import sample, token_centres
 from cranpm.network.wind import SECTORS, WindScan, scan_orders, sector, unit_wind, upwind, upwind_on_grid
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Domain
-from cranpm.network import Released, ReleasedSettings, build, preset
+from cranpm.network import DayInputs, Released, ReleasedSettings, TileInputs, build, preset
 from cranpm.network.cost import size
 from cranpm.network.released import CHANNELS, SCALES, degrees_aligned
 from cranpm.network.token_geometry import token_centres
@@ -80,10 +81,9 @@ def test_physical_units_lead_to_the_same_forecast(published, case):
     wind = case["wind_u_v"][:, :, None, None].expand(-1, -1, 56, 112)
     position = case["tile_centre_lat_lon"] + torch.tensor([0.64, -0.64])
     with torch.inference_mode():
-        context = published.encode_day(
-            case["coarse"], wind, case["coarse_elevation"] * 500 + 300, torch.tensor([[72.0, -25.0]] * 2)
-        )
-        got = published.forecast_tile(context, fine, position, case["lead"].long())
+        relief, corner = case["coarse_elevation"] * 500 + 300, torch.tensor([[72.0, -25.0]] * 2)
+        context = published.encode_day(DayInputs(case["coarse"], wind, relief, corner))
+        got = published.forecast_tile(context, TileInputs(fine, position), case["lead"].long())
         normal = (fine - published.fine_mean) / published.fine_spread
         memory = published.bridge.prepare(tokens_of(published, case))
         there = token_centres(torch.tensor([[72.0, -25.0]] * 2), 7, 14, 2.0)
@@ -102,10 +102,11 @@ def test_parameters_as_published():
     assert len(network.state_dict()) == 256
 
 
-def days() -> tuple[Tensor, ...]:
+def days() -> DayInputs:
     torch.manual_seed(1)
     coarse = torch.randn(1, 14, 60, 116)
-    return coarse, 5 * torch.randn(1, 2, 60, 116), 2000 * torch.rand(1, 60, 116), torch.tensor([[72.5, -25.5]])
+    wind, relief = 5 * torch.randn(1, 2, 60, 116), 2000 * torch.rand(1, 60, 116)
+    return DayInputs(coarse, wind, relief, torch.tensor([[72.5, -25.5]]))
 
 
 def test_its_wind_scan_is_provably_a_no_op():
@@ -132,55 +133,51 @@ def test_its_wind_scan_is_provably_a_no_op():
 @pytest.mark.parametrize("wind_bias", [True, False])
 def test_its_wind_enters_through_the_bias_alone(wind_bias):
     network = released(wind_bias=wind_bias)
-    coarse, wind, relief, corner = days()
+    day = days()
     case = batch(Domain("box", 72, -20, 60, -5), tiles=2)
     with torch.inference_mode():
-        contexts = [network.encode_day(coarse, w, relief, corner) for w in (wind, -wind + 2)]
-        one, two = (network.forecast_tile(context, *case.tiles) for context in contexts)
+        contexts = [network.encode_day(replace(day, wind=wind)) for wind in (day.wind, -day.wind + 2)]
+        one, two = (network.forecast_tile(context, case.tiles, case.lead) for context in contexts)
     assert torch.equal(contexts[0].tokens, contexts[1].tokens)
     assert torch.equal(one.nan_to_num(), two.nan_to_num()) == (not wind_bias)
 
 
 def test_the_coarse_grid_is_cropped_to_its_centre():
     network = released()
-    coarse, wind, relief, corner = days()
+    day = days()
+    cut = (part[..., 2:58, 2:114] for part in (day.coarse, day.wind, day.elevation))
     with torch.inference_mode():
-        whole = network.encode_day(coarse, wind, relief, corner)
-        centre = network.encode_day(
-            coarse[..., 2:58, 2:114],
-            wind[..., 2:58, 2:114],
-            relief[..., 2:58, 2:114],
-            corner + torch.tensor([-0.5, 0.5]),
-        )
+        whole = network.encode_day(day)
+        centre = network.encode_day(DayInputs(*cut, day.corner + torch.tensor([-0.5, 0.5])))
     assert torch.equal(whole.tokens, centre.tokens)
     assert torch.equal(whole.corner, centre.corner)
 
 
 def test_it_refuses_other_sizes_and_leads():
     network = released()
-    coarse, wind, relief, corner = days()
+    day = days()
     with pytest.raises(CranpmError, match="at least 56 x 112 cells; found 40 x 116"):
-        network.encode_day(coarse[:, :, :40], wind[:, :, :40], relief[:, :40], corner)
+        network.encode_day(DayInputs(day.coarse[:, :, :40], day.wind[:, :, :40], day.elevation[:, :40], day.corner))
     with pytest.raises(CranpmError, match="expected 14 coarse channels"):
-        network.encode_day(coarse[:, :7], wind, relief, corner)
+        network.encode_day(replace(day, coarse=day.coarse[:, :7]))
     case = batch(tiles=1, side=96)
-    context = network.encode_day(coarse, wind, relief, corner)
+    context = network.encode_day(day)
     with pytest.raises(CranpmError, match=r"tiles of \(128, 128\) pixels; found \(96, 96\)"):
-        network.forecast_tile(context, *case.tiles)
+        network.forecast_tile(context, case.tiles, case.lead)
     case = batch(tiles=1)
     with pytest.raises(CranpmError, match=r"leads among \(1, 2, 3, 4\); found \[5\]"):
-        network.forecast_tile(context, case.fine, case.position, torch.tensor([5]))
+        network.forecast_tile(context, case.tiles, torch.tensor([5]))
 
 
 def test_missing_fields_are_not_patched_over():
     network = released()
-    coarse, wind, relief, corner = days()
+    day = days()
     with pytest.raises(CranpmError, match="finite numbers in wind"):
-        network.encode_day(coarse, wind * torch.nan, relief, corner)
+        network.encode_day(replace(day, wind=day.wind * torch.nan))
     case = batch(Domain("box", 72, -20, 60, -5), tiles=1)
     case.fine[0, 1, 100, 100] = torch.nan
     with torch.inference_mode():
-        assert network.forecast_tile(network.encode_day(coarse, wind, relief, corner), *case.tiles).isnan().all()
+        assert network.forecast_tile(network.encode_day(day), case.tiles, case.lead).isnan().all()
 
 
 @pytest.mark.parametrize(
@@ -220,7 +217,7 @@ def test_a_published_folder_loads_strictly(tmp_path):
     network = released()
     theirs = their_tensors(network)
     theirs["local_branch.patch_embed.weight"] = theirs["local_branch.patch_embed.weight"].view(32, 5, 16, 16)
-    sizes = SMALL.model_dump(exclude={"wind_bias", "coordinates"})
+    sizes = SMALL.model_dump(exclude={"kind", "wind_bias", "coordinates"})
     (tmp_path / "config.json").write_text(json.dumps({"model": sizes}))
     save_file(theirs, tmp_path / "model.safetensors")
     loaded = load_weights(tmp_path).network

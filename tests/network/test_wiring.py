@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from cranpm.core.grid import Domain
 from cranpm.network import CranPM, build, preset
 from cranpm.network.bridge import LEAST
-from cranpm.network.elevation import elevation_bias
+from cranpm.network.elevation_attention import elevation_bias
 from cranpm.network.patches import sine_cosine
 from cranpm.network.scaling import typical_scales
-from cranpm.network.tile_geometry import Meeting, meet
+from cranpm.network.tile_geometry import TileGeometry, tile_geometry
 from cranpm.network.token_geometry import token_centres
 
 STEP_KM = 111.2
@@ -69,10 +69,10 @@ def naive_gamma(case: Batch) -> Tensor:
     return gamma
 
 
-def meeting_of(case: Batch) -> Meeting:
+def meeting_of(case: Batch) -> TileGeometry:
     network = random_network()
     with torch.inference_mode():
-        return meet(network.encode_day(*case.day), case.position, case.lead, (2, 2), TINY)
+        return tile_geometry(network.encode_day(case.day), case.position, case.lead, (2, 2), TINY)
 
 
 def test_upwind_of_every_fine_token_against_every_coarse_token():
@@ -107,10 +107,10 @@ def test_coarse_tokens_look_upwind_too():
     for fusion in ("coarse-queries-fine", "bidirectional"):
         network = random_network(with_switches(fusion=fusion))
         layers = network.bridge.cross if fusion == "coarse-queries-fine" else network.bridge.up[0]
-        _, _, sight = seen(layers, lambda network=network: network(*case.day, *case.tiles))
-        assert (sight.upwind + naive_gamma(case).transpose(1, 2)).abs().max() < 1e-4
-    _, _, sight = seen(network.bridge.down[0], lambda: network(*case.day, *case.tiles))
-    assert (sight.upwind - naive_gamma(case)).abs().max() < 1e-4
+        _, _, pairs = seen(layers, lambda network=network: network(*case.inputs))
+        assert (pairs.upwind + naive_gamma(case).transpose(1, 2)).abs().max() < 1e-4
+    _, _, pairs = seen(network.bridge.down[0], lambda: network(*case.inputs))
+    assert (pairs.upwind - naive_gamma(case)).abs().max() < 1e-4
 
 
 def naive_distance(case: Batch) -> Tensor:
@@ -135,15 +135,15 @@ def test_the_distance_bias_falls_with_distance(wind):
     layer = network.bridge.cross.layers[1]
     assert layer.nearness.tolist() == pytest.approx([2, 64])
     nn.init.constant_(layer.nearness, -3)
-    *_, sight = seen(network.bridge.cross, lambda: network(*case.day, *case.tiles))
+    *_, pairs = seen(network.bridge.cross, lambda: network(*case.inputs))
     expected = -3 * naive_distance(case).view(2, 1, 8, 96)
     if wind:
         expected = expected + layer.beta[:, None, None] * naive_gamma(case).view(2, 1, 8, 96)
     with torch.no_grad():
-        assert (layer.bias(sight, torch.float32) - expected).abs().max() < 2e-4
+        assert (layer.bias(pairs, torch.float32) - expected).abs().max() < 2e-4
     there = random_network(with_switches(distance_bias=True, fusion="coarse-queries-fine"))
-    *_, sight = seen(there.bridge.cross, lambda: there(*case.day, *case.tiles))
-    assert (sight.distance - naive_distance(case).transpose(1, 2)).abs().max() < 1e-4
+    *_, pairs = seen(there.bridge.cross, lambda: there(*case.inputs))
+    assert (pairs.distance - naive_distance(case).transpose(1, 2)).abs().max() < 1e-4
 
 
 @pytest.mark.parametrize("delta", [True, False])
@@ -158,13 +158,13 @@ def test_a_smooth_change_shifts_and_scales_today(delta):
     expected = (today if delta else 15.0) + 10 - 0.2 * (today - 15)
     assert torch.allclose(got, expected, atol=1e-4, equal_nan=True)
     assert got.isnan().equal(today.isnan())
-    torch.where(today.isnan(), 0.0, network(*case.day, *case.tiles)).sum().backward()
+    torch.where(today.isnan(), 0.0, network(*case.inputs)).sum().backward()
     assert all(parameter.grad.isfinite().all() for parameter in network.smooth.parameters())
 
 
 def test_in_one_sequence_only_fine_to_coarse_pairs_know_the_wind():
     case, network = two_days(), random_network(with_switches(fusion="concat"))
-    tokens, bias = seen(network.bridge.blocks[0], lambda: network(*case.day, *case.tiles))
+    tokens, bias = seen(network.bridge.blocks[0], lambda: network(*case.inputs))
     assert tokens.shape == (4, 4 + 96, 32)
     assert (bias[:, 1, :4, 4:] - naive_gamma(case)).abs().max() < 1e-4
     assert bias[:, :, :, :4].abs().max() == bias[:, :, 4:].abs().max() == 0
@@ -173,13 +173,13 @@ def test_in_one_sequence_only_fine_to_coarse_pairs_know_the_wind():
 def test_coarse_tokens_are_read_where_the_fine_ones_lie():
     """A field of coarse tokens that holds its own place is read exactly, by day and by tile."""
     case = two_days()
-    meeting = meeting_of(case)
+    geometry = meeting_of(case)
     lat = 0.5 + torch.arange(8.0)[:, None].expand(8, 12)
     lon = 0.5 + torch.arange(12.0).expand(8, 12)
     tokens = torch.stack([case.corner[:, :1] - lat.flatten(), case.corner[:, 1:] + lon.flatten()], dim=2)
-    assert torch.allclose(meeting.aligned(tokens), meeting.places, atol=1e-4)
-    assert torch.allclose(meeting.aligned(meeting.of_tiles(tokens)), meeting.places, atol=1e-4)
-    assert meeting.places[2, 3].tolist() == pytest.approx([57 - 0.24, 22 + 0.24])
+    assert torch.allclose(geometry.aligned(tokens), geometry.centres, atol=1e-4)
+    assert torch.allclose(geometry.aligned(geometry.of_tiles(tokens)), geometry.centres, atol=1e-4)
+    assert geometry.centres[2, 3].tolist() == pytest.approx([57 - 0.24, 22 + 0.24])
 
 
 def test_fields_are_normalised_by_their_scales():
@@ -187,10 +187,10 @@ def test_fields_are_normalised_by_their_scales():
     scales = typical_scales()
     case.fine[:, :, 0, 0] = torch.tensor([35.0, 1500.0, 45.0, 90.0, 5.0])
     case.fine[:, :, 0, 1] = torch.tensor([torch.nan, 0.0, -90.0, -180.0, torch.nan])
-    (fine,) = seen(network.fine.patches, lambda: network(*case.day, *case.tiles))
+    (fine,) = seen(network.fine.patches, lambda: network(*case.inputs))
     assert fine[0, :, 0, 0].tolist() == pytest.approx([1, 1.5, 0.5, 0.5, -0.5])
     assert fine[0, :, 0, 1].tolist() == pytest.approx([0, 0, -1, -1, 0])
-    (coarse,) = seen(network.coarse.patches, lambda: network(*case.day, *case.tiles))
+    (coarse,) = seen(network.coarse.patches, lambda: network(*case.inputs))
     for channel in (0, 3, 34, 35, 69):
         expected = (case.coarse[:, channel] - scales.mean[channel % 35]) / scales.spread[channel % 35]
         assert torch.allclose(coarse[:, channel], expected, atol=1e-5)
@@ -198,9 +198,9 @@ def test_fields_are_normalised_by_their_scales():
 
 def test_the_elevation_block_sees_patch_means_in_metres():
     case, network = batch(), random_network(with_switches(wind_scan=False))
-    _, fine, *_ = seen(network.fine.blocks[0], lambda: network(*case.day, *case.tiles))
+    _, fine, *_ = seen(network.fine.blocks[0], lambda: network(*case.inputs))
     assert fine[1, 2, 3] == pytest.approx(float(case.fine[1, 1, 32:48, 48:64].mean()), rel=1e-4)
-    _, coarse, *_ = seen(network.coarse.blocks[0], lambda: network(*case.day, *case.tiles))
+    _, coarse, *_ = seen(network.coarse.blocks[0], lambda: network(*case.inputs))
     assert coarse[0, 2, 3] == pytest.approx(float(case.elevation[0, 8:12, 12:16].mean()), rel=1e-4)
 
 
@@ -208,7 +208,7 @@ def test_the_elevation_bias_reaches_the_attention():
     case, network = batch(), random_network(with_switches(wind_scan=False))
     block = network.coarse.blocks[0].attention
     nn.init.constant_(block.alpha, 2.5)
-    _, bias = seen(block.attention, lambda: network(*case.day, *case.tiles))
+    _, bias = seen(block.attention, lambda: network(*case.inputs))
     height = torch.nn.functional.avg_pool2d(case.elevation, 4).flatten(1)
     with torch.no_grad():
         expected = block.relative(8, 12) + elevation_bias(height, 1000.0, torch.tensor(2.5))[:, None]
@@ -218,8 +218,8 @@ def test_the_elevation_bias_reaches_the_attention():
 
 def test_tokens_carry_positions_and_the_lead():
     case, network = batch(), random_network()
-    tokens, *_ = seen(network.fine.blocks[0], lambda: network(*case.day, *case.tiles))
-    (field,) = seen(network.fine.patches, lambda: network(*case.day, *case.tiles))
+    tokens, *_ = seen(network.fine.blocks[0], lambda: network(*case.inputs))
+    (field,) = seen(network.fine.patches, lambda: network(*case.inputs))
     with torch.no_grad():
         expected = network.fine.patches(field) + sine_cosine(8, 8, 32)
         expected += network.lead(case.lead - 1)[:, None, None]
@@ -234,14 +234,14 @@ def test_the_scan_puts_upwind_tokens_first(wind, first):
     rows, cols = torch.arange(32.0)[:, None] // 4, torch.arange(48.0) // 4
     case = replace(case, elevation=(100 * rows + cols)[None])
     network = random_network()
-    tokens, height, *_ = seen(network.coarse.blocks[0], lambda: network(*case.day, *case.tiles))
+    tokens, height, *_ = seen(network.coarse.blocks[0], lambda: network(*case.inputs))
     group = height[0, 4:8, 8:12]  # the second group from the north, the third from the west
     row, col = torch.meshgrid(torch.arange(4, 8), torch.arange(8, 12), indexing="ij")
     whole = (100 * row + col).float()
     upwind = {"south": whole[3], "north": whole[0], "west": whole[:, 0]}[first]
     assert sorted(group[0].tolist()) == sorted(upwind.tolist())
     plain = random_network(with_switches(wind_scan=False))
-    unscanned, *_ = seen(plain.coarse.blocks[0], lambda: plain(*case.day, *case.tiles))
+    unscanned, *_ = seen(plain.coarse.blocks[0], lambda: plain(*case.inputs))
     place = (height[0] // 100).long(), (height[0] % 100).long()
     assert torch.equal(tokens[0], unscanned[0][place])  # each token moved with its elevation
 
@@ -269,10 +269,10 @@ def test_training_after_inference_in_one_process():
     network: CranPM = build(TINY)
     case = batch()
     with torch.inference_mode():
-        network(*case.day, *case.tiles)
+        network(*case.inputs)
     with torch.device("meta"):
         build(TINY)
-    network(*case.day, *case.tiles).nansum().backward()
+    network(*case.inputs).nansum().backward()
     assert network.decoder.head.weight.grad is not None
 
 
@@ -282,7 +282,7 @@ def test_computing_blocks_again_changes_no_gradient():
     for again in (False, True):
         network = random_network()
         network.coarse.recompute = network.fine.recompute = again
-        network(*case.day, *case.tiles).nansum().backward()
+        network(*case.inputs).nansum().backward()
         gradients.append([parameter.grad for parameter in network.parameters()])
     for one, two in zip(*gradients, strict=True):
         assert torch.allclose(one, two, rtol=1e-4, atol=1e-5)
@@ -298,16 +298,16 @@ def test_departure_looks_where_the_air_sets_out(lead):
     layer = network.bridge.cross.layers[0]
     assert layer.reach.tolist() == [0, 1]
     assert network.bridge.cross.layers[1].reach.tolist() == [1, 0]
-    context = network.encode_day(*case.day)
+    context = network.encode_day(case.day)
     tile = torch.tensor([[45.5, 11.0]])
-    meeting = meet(context, tile, torch.tensor([lead]), (1, 1), settings)
-    here, there = meeting.places[0, 0], token_centres(context.corner, *context.grid, 1.0)[0]
-    bias = layer.bias(meeting.by_day, torch.float32)[0, :, 0]
+    geometry = tile_geometry(context, tile, torch.tensor([lead]), (1, 1), settings)
+    here, there = geometry.centres[0, 0], token_centres(context.corner, *context.grid, 1.0)[0]
+    bias = layer.bias(geometry.by_day, torch.float32)[0, :, 0]
     km_east = (there[:, 1] - here[1]) * math.cos(math.radians(float(here[0]))) * 111.2
     km_north = (there[:, 0] - here[0]) * 111.2
     for head, west in ((0, 0.0), (1, 172.8 * lead)):
         distance = torch.hypot(torch.hypot(km_east + west, km_north) / 1000, torch.tensor(LEAST))
         assert torch.allclose(bias[head], -layer.nearness[head] * distance, rtol=1e-3, atol=1e-3)
-    calm = layer.bias(meeting.by_day.without_wind(), torch.float32)[0, :, 0]
+    calm = layer.bias(geometry.by_day.without_wind(), torch.float32)[0, :, 0]
     assert torch.equal(calm[0], bias[0])
     assert calm[1].argmax() == bias[0].argmax()

@@ -11,7 +11,7 @@ from model_cases import TINY, random_network
 from cranpm.archive.day_data import held_out
 from cranpm.core.days import usable
 from cranpm.core.errors import CranpmError
-from cranpm.training.batches import Batches, Places, SampleSettings, land_corners
+from cranpm.training.batches import Batches, BatchOrder, SampleSettings, land_corners
 from cranpm.training.inputs import Inputs
 
 SETTINGS = SampleSettings(days=2, tiles=3, held_out_stations=0.5)
@@ -75,15 +75,15 @@ def test_numbers_are_those_of_the_archive(batches, month):
         expected = [month.pm25(day, window), month.elevation(window), None, None, month.pm25(yesterday, window)]
         for channel, field in enumerate(expected):
             if field is not None:
-                assert np.array_equal(batch.fine[tile, channel].numpy(), field, equal_nan=True)
-        assert np.allclose(batch.fine[tile, 2, :, 0], grid.lat)
-        assert np.allclose(batch.fine[tile, 3, 0], grid.lon)
+                assert np.array_equal(batch.tiles.fine[tile, channel].numpy(), field, equal_nan=True)
+        assert np.allclose(batch.tiles.fine[tile, 2, :, 0], grid.lat)
+        assert np.allclose(batch.tiles.fine[tile, 3, 0], grid.lon)
         target = np.where(np.isnan(expected[0]), np.nan, month.pm25(valid, window))
         assert np.array_equal(batch.target[tile].numpy(), target, equal_nan=True)
-        assert batch.position[tile].tolist() == pytest.approx([grid.north, grid.west])
-        assert np.array_equal(batch.coarse[tile // 3, :35], month.coarse(day))
-        assert np.array_equal(batch.coarse[tile // 3, 35:], month.coarse(yesterday))
-    assert torch.equal(batch.wind, batch.coarse[:, :2])
+        assert batch.tiles.position[tile].tolist() == pytest.approx([grid.north, grid.west])
+        assert np.array_equal(batch.day.coarse[tile // 3, :35], month.coarse(day))
+        assert np.array_equal(batch.day.coarse[tile // 3, 35:], month.coarse(yesterday))
+    assert torch.equal(batch.day.wind, batch.day.coarse[:, :2])
 
 
 def test_stations_lie_in_their_tile_and_some_are_never_seen(batches, month):
@@ -115,7 +115,7 @@ def test_hotspots_are_drawn_more_often(month):
     def mean_pm25(ratio):
         settings = SETTINGS.model_copy(update={"hotspot_ratio": ratio, "tiles": 20})
         drawn = Batches(month, batches_days(month), ONE_LEAD, settings)
-        return np.mean([float(np.nanmean(drawn[0, number].fine[:, 0])) for number in range(4)])
+        return np.mean([float(np.nanmean(drawn[0, number].tiles.fine[:, 0])) for number in range(4)])
 
     assert mean_pm25(1.0) > mean_pm25(0.0) + 0.5
 
@@ -145,11 +145,11 @@ def test_too_few_days_and_uneven_processes_are_refused(month):
         Batches(month, month.days, ONE_LEAD, SETTINGS, 0, 3)
 
 
-def test_places_go_on_from_anywhere():
-    every = list(Places(3, 2))
+def test_the_order_of_batches_goes_on_from_anywhere():
+    every = list(BatchOrder(3, 2))
     assert every == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
-    assert list(Places(3, 2, start=4)) == every[4:]
-    assert len(Places(3, 2, start=4)) == 2
+    assert list(BatchOrder(3, 2, start=4)) == every[4:]
+    assert len(BatchOrder(3, 2, start=4)) == 2
 
 
 def test_a_small_memory_changes_nothing(month):

@@ -16,7 +16,7 @@ from cranpm.core.errors import CranpmError
 from cranpm.operate.doctor import machine_checks, run_checks, source_checks
 from cranpm.training import retention, train
 from cranpm.training.finetune import LowRank, merged, projections, starting_weights, tune
-from cranpm.training.settings import SHIPPED, StartSettings, load_settings
+from cranpm.training.recipe import SHIPPED, FinetuneSettings, load_settings
 from cranpm.weights import card_for, load_weights, save_weights
 
 
@@ -30,7 +30,7 @@ def weights(tmp_path_factory, month):
 
 
 def start(weights, part: str) -> list[str]:
-    return [f"start.weights={weights}", f"start.part={part}", "start.rank=2", "optimiser.epochs=1"]
+    return [f"finetune.weights={weights}", f"finetune.part={part}", "finetune.rank=2", "optimiser.epochs=1"]
 
 
 def test_all_of_a_network_is_tuned(weights, month, tmp_path):
@@ -44,7 +44,7 @@ def test_all_of_a_network_is_tuned(weights, month, tmp_path):
 def test_a_run_may_begin_with_the_weights_of_the_package():
     shipped = load_weights("shipped")
     network = shipped.network.settings.model_dump(mode="json")
-    found = starting_weights(load_settings(Path("small-europe.toml"), network=network, start={"weights": "shipped"}))
+    found = starting_weights(load_settings(Path("small-europe.toml"), network=network, finetune={"weights": "shipped"}))
     assert found.sha256 == shipped.sha256
 
 
@@ -71,15 +71,15 @@ def test_low_rank_changes_reach_the_projections_alone(weights, month, tmp_path):
 
 def test_merged_equals_unmerged():
     network, case = random_network(), batch(side=64)
-    tune(network, StartSettings(weights="", part="lora", rank=3))
+    tune(network, FinetuneSettings(weights="", part="lora", rank=3))
     for module in network.modules():
         if isinstance(module, LowRank):
             torch.nn.init.normal_(module.up, std=0.1)
     plain = random_network()
     with torch.inference_mode():
-        one = network(*case.day, *case.tiles)
-        other = merged(network)(*case.day, *case.tiles)
-        first = plain(*case.day, *case.tiles)
+        one = network(*case.inputs)
+        other = merged(network)(*case.inputs)
+        first = plain(*case.inputs)
     assert (one - other).nan_to_num().abs().max() <= 1e-5 * one.nan_to_num().abs().max()
     assert (one - first).nan_to_num().abs().max() > 0.01
     assert merged(network).state_dict().keys() == plain.state_dict().keys()
@@ -110,7 +110,7 @@ def test_the_command_takes_the_network_from_the_weights(weights, month, tmp_path
     assert run_cli(monkeypatch, *line, "--part", "head", "--set", "optimiser.epochs=1") == 0
     assert "T+3" in capsys.readouterr().out
     kept = json.loads((tmp_path / "run" / "settings.json").read_text())
-    assert kept["start"] == {"weights": str(weights), "part": "head", "rank": 8}
+    assert kept["finetune"] == {"weights": str(weights), "part": "head", "rank": 8}
 
 
 @pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.toml")), ids=lambda path: path.name)

@@ -10,7 +10,7 @@ from cranpm.core.grid import DOMAINS
 from cranpm.simulate import SimulationSettings
 from cranpm.simulate.job import simulate_archive
 from cranpm.training import load_settings, train
-from cranpm.training.settings import SHIPPED
+from cranpm.training.recipe import SHIPPED
 
 MARGIN = {1: 0.05, 2: 0.05, 3: 0.05}
 """Skill against damped persistence that must be exceeded; seed 0."""

@@ -26,8 +26,8 @@ from cranpm.training import TrainSettings, train
 from cranpm.training.checkpoints import states
 from cranpm.training.loss import LossSettings, loss_terms, weighted
 from cranpm.training.optimiser import WeightMean, make_optimiser, rate
+from cranpm.training.recipe import SHIPPED, OptimiserSettings
 from cranpm.training.records import rows
-from cranpm.training.settings import SHIPPED, OptimiserSettings
 from cranpm.training.tile_scores import TileScores
 from cranpm.training.training_data import gather
 from cranpm.verification.tally import Tally
@@ -164,7 +164,7 @@ def test_one_batch_can_be_learned_by_heart():
     stations = torch.full((2, 1, 3), torch.nan)
     losses = []
     for _ in range(150):
-        terms = loss_terms(network(*case.day, *case.tiles), target, stations, 20.0)
+        terms = loss_terms(network(*case.inputs), target, stations, 20.0)
         loss = weighted(terms, LossSettings(), {name: term.number for name, term in terms.items()})["loss"]
         optimiser.zero_grad()
         loss.backward()
@@ -205,12 +205,12 @@ def test_the_mean_of_weights_follows_slowly():
 
 
 def test_scales_see_training_days_only(month):
-    material = gather(month, settings())
+    data = gather(month, settings())
     learned = [day for day in month.days if day in settings().splits.train]
     fields = np.stack([month.coarse(day) for day in learned]).astype(np.float64)
     assert len(learned) == 20
-    assert material.scales.mean == pytest.approx(fields.mean(axis=(0, 2, 3)), rel=1e-5, abs=1e-9)
-    assert material.scales.spread == pytest.approx(fields.std(axis=(0, 2, 3)), rel=1e-4)
+    assert data.scales.mean == pytest.approx(fields.mean(axis=(0, 2, 3)), rel=1e-5, abs=1e-9)
+    assert data.scales.spread == pytest.approx(fields.std(axis=(0, 2, 3)), rel=1e-4)
     with pytest.raises(CranpmError, match="training days to fit scales on"):
         fit_scales([])
     fields[0, 0] = 3.0
@@ -230,8 +230,8 @@ def test_scales_see_training_days_only(month):
         (["samples.days=40"], "at least 40 usable training days"),
         (["network.fine.shape=[1024,1024]"], "tiles no larger than the domain"),
         (["network.fine.shape=[64,128]"], "square tiles .*found 64 x 128"),
-        (["opponent.kind=prophet"], "opponent.kind"),
-        (["opponent.kind=simvp", "network.delta=false"], "an opponent begins anew"),
+        (["baseline.kind=prophet"], "a network: cran-pm, released, convlstm"),
+        (["baseline.kind=simvp", "network.delta=false"], "network.delta and network.yesterday, beside a learned"),
         (["optimiser.epoch=3"], "optimiser.epochs"),
         (["network.preset=huge"], "a preset: paper"),
         (["network.fine.depth=0"], "network.fine.depth"),

@@ -1,23 +1,23 @@
-"""The opponents: forecasts that a network must beat.
+"""Baselines: forecasts that a network must beat.
 
 The simple ones need an archive alone, two of them fitted on training days; the learned ones are networks at 25 km.
 """
 
 from cranpm.archive.store import Archive
-from cranpm.baselines.simple.baseline import Baseline
-from cranpm.baselines.simple.cams import Cams
+from cranpm.baselines.simple.cams_persistence import Cams
 from cranpm.baselines.simple.climatology import Climatology
 from cranpm.baselines.simple.damped import Damped, DampedPersistence, fit_damped
 from cranpm.baselines.simple.persistence import Persistence
+from cranpm.baselines.simple.simple_baseline import SimpleBaseline
 from cranpm.core.errors import CranpmError
 
 SIMPLE = ("persistence", "damped", "climatology", "cams")
 FITTED = ("damped", "climatology")
 
-__all__ = ["FITTED", "SIMPLE", "Baseline", "DampedPersistence", "Persistence", "fit_damped", "simple"]
+__all__ = ["FITTED", "SIMPLE", "DampedPersistence", "Persistence", "SimpleBaseline", "fit_damped", "simple"]
 
 
-def simple(name: str, archive: Archive, fitted: DampedPersistence | None = None) -> Baseline:
+def simple(name: str, archive: Archive, fitted: DampedPersistence | None = None) -> SimpleBaseline:
     """A simple baseline by name; `fitted` is needed by those of `FITTED`."""
     if name == "persistence":
         return Persistence(archive)

@@ -85,11 +85,10 @@ def attention(
     from cranpm.core.days import parse_days
     from cranpm.core.regions import parse_region
     from cranpm.experiments import attention as opened
-    from cranpm.training.finetune import paper_network
     from cranpm.training.inputs import Inputs
     from cranpm.weights import load_weights
 
-    inputs, network = Inputs(Archive(archive)), paper_network(load_weights(weights)).eval()
+    inputs, network = Inputs(Archive(archive)), opened.paper_network(load_weights(weights)).eval()
     grid = inputs.archive.domain.fine
     tile = opened.tile_in(parse_region(region, grid), grid, network.settings.tile_shape[0])
     with err.status("looking"):

@@ -12,7 +12,7 @@ from rich.text import Text
 from cranpm.cli.console import AsJson, Overrides, err, out, printable
 
 if TYPE_CHECKING:
-    from cranpm.network import AnySettings
+    from cranpm.network import ForecastSettings
     from cranpm.network.cost import Cost
     from cranpm.weights import Weights
 
@@ -21,7 +21,7 @@ weights_app = typer.Typer(help="Import and inspect weights.", no_args_is_help=Tr
 Preset = Annotated[str, typer.Option(help="paper, small, tiny or released.")]
 
 
-def chosen(preset: str, override: list[str] | None) -> "AnySettings":
+def chosen(preset: str, override: list[str] | None) -> "ForecastSettings":
     """Settings of a preset with single settings changed."""
     from cranpm.core.settings import load
     from cranpm.network import preset as find
@@ -50,7 +50,7 @@ def _print_cost(preset: str, result: "Cost") -> None:
     table = Table(title=f"network {preset}: {result.parameters / 1e6:,.2f} M parameters")
     for column in ("part", "in", "out", "parameters", "GFLOP"):
         table.add_column(column, justify="right" if column in ("parameters", "GFLOP") else "left", no_wrap=True)
-    for stage, title in (("day", "once a day"), ("tile", "every tile and lead")):
+    for stage, title in (("day", "once per day"), ("tile", "every tile and lead")):
         table.add_row(title, "", "", "", f"{result.flops(stage) / 1e9:,.2f}", style="bold")
         for part in result.parts:
             if part.stage == stage:

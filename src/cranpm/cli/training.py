@@ -26,7 +26,10 @@ def train(
     folder: RunFolder,
     model: Annotated[
         str | None,
-        typer.Option(help="Train an opponent instead: convlstm, simvp, earthformer, climax, topoflow (small)."),
+        typer.Option(
+            help="Train another network on the same grid, tiles and leads: convlstm, simvp, earthformer, climax, "
+            "topoflow (small ones), or one of a plugin."
+        ),
     ] = None,
     resume: Resume = False,
     override: Overrides = None,
@@ -39,7 +42,7 @@ def train(
     """
     from cranpm.training import load_settings
 
-    changes = [*([f"opponent.kind={model}"] if model else []), *(override or ())]
+    changes = [*([f"baseline.kind={model}"] if model else []), *(override or ())]
     _run(load_settings(settings, changes), archive, folder, resume, quiet)
 
 
@@ -49,7 +52,10 @@ def finetune(
     archive: LearnFrom,
     folder: RunFolder,
     part: Annotated[
-        str, typer.Option(help="What may change: all; head (the decoder); lora (low-rank changes of the attentions).")
+        str,
+        typer.Option(
+            help="What may change: all; head (the decoder of CRAN-PM); lora (low-rank changes of the attentions)."
+        ),
     ] = "all",
     rank: Annotated[int, typer.Option(min=1, help="Rank of the changes, for lora.")] = 8,
     resume: Resume = False,
@@ -61,12 +67,12 @@ def finetune(
     What is written are ordinary weights: low-rank changes are merged into the matrices.
     """
     from cranpm.training import load_settings
-    from cranpm.training.finetune import paper_network
+    from cranpm.training.finetune import tunable
     from cranpm.weights import load_weights
 
-    network = paper_network(load_weights(weights)).settings.model_dump(mode="json")
-    start = {"weights": str(weights), "part": part, "rank": rank}
-    _run(load_settings(settings, override or (), network=network, start=start), archive, folder, resume, quiet)
+    network = tunable(load_weights(weights)).settings.model_dump(mode="json")
+    chosen = {"weights": str(weights), "part": part, "rank": rank}
+    _run(load_settings(settings, override or (), network=network, finetune=chosen), archive, folder, resume, quiet)
 
 
 def doctor(
@@ -78,9 +84,9 @@ def doctor(
     sources: Annotated[bool, typer.Option("--sources", help="Look at keys and providers of data, too.")] = False,
     override: Overrides = None,
 ) -> None:
-    """Look at this machine and, with settings and an archive, at a run: memory, disk and time before it begins.
+    """Check this machine and, with settings and an archive, a run: memory, disk and time before it begins.
 
-    Takes a few steps of the run in a passing folder. Exit code 1 where memory or disk will not do.
+    Takes a few steps of the run in a temporary folder. The exit code is 1 where memory or disk do not suffice.
     """
     from cranpm.archive.store import Archive
     from cranpm.core.errors import CranpmError
@@ -108,10 +114,10 @@ def doctor(
 def _run(wanted: "TrainSettings", archive: str, folder: Path, resume: bool, quiet: bool) -> None:
     """Train with a progress bar and print the scores on test days."""
     from cranpm.archive.store import Archive
-    from cranpm.training.loop import Run
+    from cranpm.training.loop import TrainingRun
 
     with err.status("checking days, fitting scales and damped persistence on training days", spinner="dots"):
-        run = Run(wanted, Archive(archive), folder, resume)
+        run = TrainingRun(wanted, Archive(archive), folder, resume)
     columns = (
         TextColumn("epoch {task.fields[epoch]}"),
         BarColumn(),
@@ -122,17 +128,17 @@ def _run(wanted: "TrainSettings", archive: str, folder: Path, resume: bool, quie
     shown = not quiet and run.fabric.is_global_zero
     with Progress(*columns, console=err, disable=not shown, transient=True) as bar:
         task = bar.add_task(
-            "train", total=run.steps, completed=run.place.step, epoch=1, loss="", speed=0.0, skill="no score yet"
+            "train", total=run.steps, completed=run.progress.step, epoch=1, loss="", speed=0.0, skill="no score yet"
         )
 
         def on_step(row: dict[str, float]) -> None:
-            epoch = run.place.batch // len(run.batches) + 1
+            epoch = run.progress.batch // len(run.batches) + 1
             terms = " ".join(f"{name} {row[name]:.3f}" for name in ("loss", "pixel", "frequency", "station"))
-            bar.update(task, completed=run.place.step, loss=terms, speed=row["samples_a_second"], epoch=epoch)
+            bar.update(task, completed=run.progress.step, loss=terms, speed=row["samples_a_second"], epoch=epoch)
 
         def on_epoch(row: dict[str, float]) -> None:
-            text = ", ".join(f"T+{lead} {100 * row[f'skill_damped_t{lead}']:+.1f} %" for lead in wanted.network.leads)
-            bar.update(task, skill=f"skill against damping {text}")
+            text = ", ".join(f"T+{lead} {100 * row[f'skill_damped_t{lead}']:+.1f} %" for lead in run.model.leads)
+            bar.update(task, skill=f"skill relative to damping {text}")
 
         scores = run.train(on_step, on_epoch)
     if run.fabric.is_global_zero:

@@ -1,7 +1,7 @@
 """Settings from one TOML file and `--set a.b=c`, validated; an unknown key is an error."""
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,10 +18,15 @@ def load(model: type[Settings], path: Path | None = None, overrides: Sequence[st
     values |= {key: value for key, value in given.items() if value is not None}
     for override in overrides:
         _override(values, override)
+    return validate(model, values)
+
+
+def validate(model: type[Settings], values: Mapping[str, Any], table: str = "") -> Settings:
+    """Settings from plain values; a refusal names the key, inside of `table` if that is given."""
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise _explain(error, model) from None
+        raise _explain(error, model, table) from None
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -55,12 +60,15 @@ def _parse(text: str) -> Any:
         return text
 
 
-def _explain(error: ValidationError, model: type[BaseModel]) -> CranpmError:
+def _explain(error: ValidationError, model: type[BaseModel], table: str) -> CranpmError:
     problem = error.errors()[0]
-    place = ".".join(str(part) for part in problem["loc"]) or model.__name__
+    prefix = f"{table}." if table else ""
+    place = prefix + (".".join(str(part) for part in problem["loc"]) or model.__name__)
     if problem["type"] == "extra_forbidden":
         return CranpmError(
-            expected=f"one of the keys {', '.join(_keys(model))}", found=place, remedy="Correct or remove that key."
+            expected=f"one of the keys {', '.join(_keys(model, prefix))}",
+            found=place,
+            remedy="Correct or remove that key.",
         )
     if problem["type"] == "missing":
         return CranpmError(

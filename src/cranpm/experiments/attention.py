@@ -20,12 +20,13 @@ from cranpm.network import CranPM
 from cranpm.network.attention import heads_first, key_mask
 from cranpm.network.bridge import CrossAttention
 from cranpm.network.context import DayContext
-from cranpm.network.elevation import ElevationAttention
-from cranpm.network.tile_geometry import Sight
+from cranpm.network.elevation_attention import ElevationAttention
+from cranpm.network.tile_geometry import PairGeometry
 from cranpm.training.inputs import Inputs
 from cranpm.verification.table import Table
 from cranpm.views.figures import check_picture, data_label, draw_coast, extent
 from cranpm.views.figures.style import INK
+from cranpm.weights import Weights
 
 VIEWS = ("as learned", "without wind bias", "without biases")
 WINDS = ("westerly", "easterly")
@@ -88,8 +89,8 @@ def watched(network: CranPM, view: str) -> Iterator[list[Tensor]]:
     found: list[Tensor] = []
 
     def note(name: str, layer: CrossAttention, arguments: tuple[Any, ...]) -> None:
-        tokens, key, _, sight = arguments
-        seen = {"as learned": sight, "without wind bias": sight.without_wind(), "without biases": Sight()}[view]
+        tokens, key, _, pairs = arguments
+        seen = {"as learned": pairs, "without wind bias": pairs.without_wind(), "without biases": PairGeometry()}[view]
         logits, bias = _of_bridge(layer, tokens, key), layer.bias(seen, key.dtype)
         found.append(torch.softmax(logits if bias is None else logits + bias, dim=3))
 
@@ -97,11 +98,21 @@ def watched(network: CranPM, view: str) -> Iterator[list[Tensor]]:
         yield found
 
 
+def paper_network(weights: Weights) -> CranPM:
+    """CRAN-PM of its weights; those of other networks are refused."""
+    if not isinstance(weights.network, CranPM):
+        raise CranpmError(
+            expected="weights of the paper's network",
+            found=f"those of {weights.card.network.kind}",
+            remedy="Name weights of CRAN-PM that `cranpm train` wrote: only their attention can be shown.",
+        )
+    return weights.network
+
+
 def _forecast(network: CranPM, inputs: Inputs, day: date, window: Window, lead: int) -> DayContext:
     """Run the network on a tile; what it saw of the day."""
-    context = network.encode_day(*inputs.day(day))
-    fine, position = inputs.tile(day, window)
-    network.forecast_tile(context, fine[None], position[None], torch.tensor([lead]))
+    context = network.encode_day(inputs.day(day))
+    network.forecast_tile(context, inputs.tile(day, window), torch.tensor([lead]))
     return context
 
 
@@ -144,10 +155,10 @@ def moved(network: CranPM, inputs: Inputs, day: date, window: Window, lead: int 
         compare(name, _logits(query, key) + hidden, layer.biases(elevation_m, *others))
 
     def bridge(name: str, layer: CrossAttention, arguments: tuple[Any, ...]) -> None:
-        tokens, key, _, sight = arguments
-        whole, still = (layer.bias(seen, key.dtype) for seen in (sight, sight.without_wind()))
+        tokens, key, _, pairs = arguments
+        whole, still = (layer.bias(seen, key.dtype) for seen in (pairs, pairs.without_wind()))
         biases = {} if still is None else {"distance": still}
-        if whole is not None and (sight.upwind is not None or sight.drift is not None):
+        if whole is not None and (pairs.upwind is not None or pairs.drift is not None):
             biases["wind"] = whole if still is None else whole - still
         compare(name, _of_bridge(layer, tokens, key), biases)
 
@@ -178,7 +189,7 @@ def windiest(inputs: Inputs, days: Sequence[date], window: Window) -> dict[str, 
     if not days:
         raise CranpmError(expected="days with a day before them in the archive", found="none", remedy="Choose others.")
     coarse, tile = inputs.archive.domain.coarse, inputs.archive.domain.fine.window(*window)
-    along = {day: wind_over(inputs.day(day)[1][0].numpy(), coarse, tile)[0] for day in days}
+    along = {day: wind_over(inputs.day(day).wind[0].numpy(), coarse, tile)[0] for day in days}
     return {WINDS[0]: max(along, key=lambda day: along[day]), WINDS[1]: min(along, key=lambda day: along[day])}
 
 

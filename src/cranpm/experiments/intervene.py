@@ -1,7 +1,7 @@
 """What a forecast owes to an input: the same network, with that input taken away or made false at test time."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import partial
 
@@ -12,11 +12,11 @@ from torch import Tensor
 from cranpm.archive.store import Archive
 from cranpm.core.channels import Channel
 from cranpm.core.grid import Window
+from cranpm.network import DayInputs, TileInputs
 from cranpm.network.scaling import Scales
-from cranpm.training.inputs import WIND, Inputs
+from cranpm.training.inputs import Inputs
 
 Choice = Callable[[Channel], bool]
-Day = tuple[Tensor, Tensor, Tensor, Tensor]
 ELEVATION, YESTERDAY = 1, 4
 """Channels of a tile."""
 
@@ -30,18 +30,21 @@ class Intervened(Inputs):
         super().__init__(archive, cache_gb, coarse_pm25=coarse_pm25)
         self._change, self._scales = INTERVENTIONS[intervention], scales
 
-    def day(self, day: date) -> Day:
-        coarse, _, relief, corner = super().day(day)
-        fields = self._change.coarse(self, day, coarse.clone())
-        return fields, self._change.priors_wind * fields[:, WIND], self._change.relief(day, relief.clone()), corner
+    def day(self, day: date) -> DayInputs:
+        as_it_is = super().day(day)
+        fields = self._change.coarse(self, day, as_it_is.coarse.clone())
+        wind = self._change.priors_wind * fields[:, self.wind]
+        return replace(
+            as_it_is, coarse=fields, wind=wind, elevation=self._change.relief(day, as_it_is.elevation.clone())
+        )
 
-    def tile(self, day: date, window: Window) -> tuple[Tensor, Tensor]:
-        fine, position = super().tile(day, window)
-        fine = fine.clone()
-        fine[ELEVATION] = self._change.relief(day, fine[ELEVATION])
+    def tile(self, day: date, window: Window) -> TileInputs:
+        as_it_is = super().tile(day, window)
+        fine = as_it_is.fine.clone()
+        fine[:, ELEVATION] = self._change.relief(day, fine[:, ELEVATION])
         if self._change.without_yesterday:
-            fine[YESTERDAY] = torch.nan  # enters as the mean
-        return fine, position
+            fine[:, YESTERDAY] = torch.nan  # enters as the mean
+        return replace(as_it_is, fine=fine)
 
     def mean(self, channels: list[int]) -> Tensor:
         """Training means of channels, shaped to stand in for their fields."""
@@ -83,24 +86,24 @@ def of_both_days(channels: Sequence[Channel], choice: Choice) -> list[int]:
 
 
 def _scale_wind(factor: float, inputs: Intervened, day: date, fields: Tensor) -> Tensor:
-    fields[:, of_both_days(inputs.archive.channels, is_wind)] *= factor
+    fields[:, of_both_days(inputs.channels, is_wind)] *= factor
     return fields
 
 
 def _other_wind(inputs: Intervened, day: date, fields: Tensor) -> Tensor:
-    channels = of_both_days(inputs.archive.channels, is_wind)
-    fields[:, channels] = Inputs.day(inputs, inputs.another_day(day))[0][:, channels]
+    channels = of_both_days(inputs.channels, is_wind)
+    fields[:, channels] = Inputs.day(inputs, inputs.another_day(day)).coarse[:, channels]
     return fields
 
 
 def _to_mean(choice: Choice, inputs: Intervened, day: date, fields: Tensor) -> Tensor:
-    channels = of_both_days(inputs.archive.channels, choice)
-    fields[:, channels] = inputs.mean([channel % len(inputs.archive.channels) for channel in channels])
+    channels = of_both_days(inputs.channels, choice)
+    fields[:, channels] = inputs.mean([channel % len(inputs.channels) for channel in channels])
     return fields
 
 
 def _no_yesterday(inputs: Intervened, day: date, fields: Tensor) -> Tensor:
-    count = len(inputs.archive.channels)
+    count = len(inputs.channels)
     fields[:, count : 2 * count] = inputs.mean(list(range(count)))
     fields[:, 2 * count + 1 :] = torch.nan
     return fields

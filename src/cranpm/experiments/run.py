@@ -29,8 +29,8 @@ from cranpm.network.scaling import Scales
 from cranpm.simulate import SimulationSettings
 from cranpm.simulate.job import simulate_archive
 from cranpm.training.inputs import Inputs
-from cranpm.training.loop import Run
-from cranpm.training.settings import TrainSettings
+from cranpm.training.loop import TrainingRun
+from cranpm.training.recipe import TrainSettings
 from cranpm.training.tile_scores import TileScores, fixed_tiles, score, spread_days
 from cranpm.training.training_data import gather
 from cranpm.verification.tally import Tally
@@ -58,11 +58,11 @@ def do(job: Job, experiment: Experiment, archive: Archive, out: Path) -> None:
     here = job.settings.machine.model_copy(update={"workers": 0})  # the days are in this process' memory
     settings = job.settings.model_copy(update={"machine": here})
     if (folder / "test.json").is_file():
-        material = gather(archive, settings, load_weights(folder / "last").card.scales)
+        material = gather(archive, settings, load_weights(folder / "last").card)
     else:
-        run = Run(settings, archive, folder, resume=(folder / "state").is_dir())
+        run = TrainingRun(settings, archive, folder, resume=(folder / "state").is_dir())
         run.train(lambda _: None, lambda _: None)
-        material = run.material
+        material = run.data
     weights = load_weights(folder / "last")
     network, model = weights.network.eval(), settings.model
     tiles = fixed_tiles(

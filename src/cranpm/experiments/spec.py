@@ -13,7 +13,7 @@ from cranpm.archive.store import SIMULATION, Archive
 from cranpm.core.errors import CranpmError
 from cranpm.core.settings import load
 from cranpm.experiments.intervene import INTERVENTIONS
-from cranpm.training.settings import TrainSettings, load_settings
+from cranpm.training.recipe import TrainSettings, load_settings
 
 PLANS = Path(__file__).parent / "plans"
 FORMAT = 2

@@ -2,27 +2,25 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from cranpm import __version__
 from cranpm.archive.day_data import PM25_CEILING_UGM3, Quality
 from cranpm.archive.store import SIMULATION, Archive
 from cranpm.baselines import Persistence
 from cranpm.core.allocator import keep_freed_memory
-from cranpm.core.channels import COARSE_NAMES
 from cranpm.core.days import LEADS
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import EVERYWHERE, TILE, Array, Grid, Window
 from cranpm.forecasting.tiles import OVERLAP, Mosaic, Plan, adaptive_plan
+from cranpm.network import DayInputs, ForecastNetwork, TileInputs
 from cranpm.network.precision import DTYPES, Precision, best_precision
-from cranpm.network.registry import AnyNetwork
-from cranpm.training.inputs import WIND, Inputs
+from cranpm.training.inputs import Inputs
 from cranpm.weights import Weights
 
 DRIFT = 4.0
@@ -79,10 +77,15 @@ def predict(
     if weights is None:
         fields = np.stack([Persistence(archive).forecast(day, lead, region) for lead in leads])
     else:
-        weights.card.check(COARSE_NAMES, archive.domain.coarse, archive.domain.fine, leads)
+        weights.card.check(archive.channel_names, archive.domain.coarse, archive.domain.fine, leads)
         precision = precision or best_precision()
-        inputs = Inputs(archive, stand_in=stand_in, coarse_pm25=weights.network.settings.coarse_pm25)
-        encoded, gaps = _filled(inputs.day(day), weights, degrade)
+        inputs = Inputs(
+            archive,
+            replaced=stand_in,
+            coarse_pm25=weights.network.settings.coarse_pm25,
+            channels=weights.card.channel_names,
+        )
+        encoded, gaps = _filled(inputs, day, weights, degrade)
         degraded += gaps
         plan = _plan(archive, day, weights.network)
         work = _Work(weights.network, plan, leads, precision, batch or max(1, (TILE // plan.size) ** 2), compiled)
@@ -142,13 +145,13 @@ def _refuse_inputs(found: str) -> None:
     )
 
 
-def _filled(
-    day: tuple[Tensor, Tensor, Tensor, Tensor], weights: Weights, degrade: bool
-) -> tuple[tuple[Tensor, ...], tuple[str, ...]]:
+def _filled(inputs: Inputs, day: date, weights: Weights, degrade: bool) -> tuple[DayInputs, tuple[str, ...]]:
     """A day's fields, the training mean in gaps of coarse channels, and which have gaps; refused unless asked for."""
-    coarse, _, relief, corner = day
-    gap = coarse[:, : 2 * len(COARSE_NAMES)].isnan()  # beyond them PM2.5, which is missing at sea
-    names = [*COARSE_NAMES, *(f"{name} of the day before" for name in COARSE_NAMES)]
+    fields = inputs.day(day)
+    coarse = fields.coarse
+    today = [channel.name for channel in inputs.channels]
+    names = [*today, *(f"{name} of the day before" for name in today)]
+    gap = coarse[:, : len(names)].isnan()  # beyond them PM2.5, which is missing at sea
     faults = tuple(
         f"{name} has gaps: the training mean stands in"
         for name, missing in zip(names, gap.any(dim=(0, 2, 3)).tolist(), strict=True)
@@ -158,10 +161,10 @@ def _filled(
         _refuse_inputs("; ".join(faults))
     mean = torch.tensor(weights.network.scales.mean * 2)[None, :, None, None]
     whole = torch.cat([torch.where(gap, mean, coarse[:, : gap.shape[1]]), coarse[:, gap.shape[1] :]], dim=1)
-    return (whole, whole[:, WIND], relief, corner), faults
+    return replace(fields, coarse=whole, wind=whole[:, inputs.wind]), faults
 
 
-def _plan(archive: Archive, day: date, network: AnyNetwork) -> Plan:
+def _plan(archive: Archive, day: date, network: ForecastNetwork) -> Plan:
     """Tiles wherever today has PM2.5, of the size that the network was made for."""
     present = np.isfinite(archive.pm25(day))
     size = min(*network.settings.tile_shape, *present.shape)
@@ -172,7 +175,7 @@ def _plan(archive: Archive, day: date, network: AnyNetwork) -> Plan:
 class _Work:
     """How tiles are computed."""
 
-    network: AnyNetwork
+    network: ForecastNetwork
     plan: Plan
     leads: tuple[int, ...]
     precision: Precision
@@ -185,7 +188,7 @@ def _tiles(
     work: _Work,
     inputs: Inputs,
     day: date,
-    encoded: tuple[Tensor, ...],
+    encoded: DayInputs,
     region: Window,
     on_tile: Callable[[int, int], None],
 ) -> Array:
@@ -196,14 +199,13 @@ def _tiles(
     forecast_tile: Any = torch.compile(network.forecast_tile) if work.compiled else network.forecast_tile
     every = [window for window in work.plan.windows() if _meet(window, region)]
     with torch.autocast(device.type, DTYPES[work.precision], enabled=work.precision != "fp32"):
-        context = network.encode_day(*(part.to(device) for part in encoded))
+        context = network.encode_day(encoded.to(device))
         for first in range(0, len(every), work.batch):
             windows = every[first : first + work.batch]
-            tiles = [inputs.tile(day, window) for window in windows]
-            fine, position = (torch.stack(parts).to(device) for parts in zip(*tiles, strict=True))
+            tiles = TileInputs.join([inputs.tile(day, window) for window in windows]).to(device)
             for index, lead in enumerate(work.leads):
                 ahead = torch.full((len(windows),), lead, device=device)
-                values = forecast_tile(context, fine, position, ahead).float().cpu().numpy()
+                values = forecast_tile(context, tiles, ahead).float().cpu().numpy()
                 for window, tile in zip(windows, values, strict=True):
                     mosaic.add(window, tile, index)
             on_tile(first + len(windows), len(every))

@@ -2,20 +2,27 @@
 
 from cranpm.network.context import DayContext
 from cranpm.network.cranpm import CranPM
-from cranpm.network.presets import PRESETS, AnySettings, Network, build, preset
+from cranpm.network.cranpm_settings import BranchSettings, NetworkSettings
+from cranpm.network.interface import DayInputs, ForecastNetwork, ForecastSettings, GridSettings, TileInputs
+from cranpm.network.presets import PRESETS, preset
+from cranpm.network.registry import NETWORKS, build, register
 from cranpm.network.released import Released, ReleasedSettings
-from cranpm.network.settings import BranchSettings, NetworkSettings
 
 __all__ = [
+    "NETWORKS",
     "PRESETS",
-    "AnySettings",
     "BranchSettings",
     "CranPM",
     "DayContext",
-    "Network",
+    "DayInputs",
+    "ForecastNetwork",
+    "ForecastSettings",
+    "GridSettings",
     "NetworkSettings",
     "Released",
     "ReleasedSettings",
+    "TileInputs",
     "build",
     "preset",
+    "register",
 ]

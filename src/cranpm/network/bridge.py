@@ -1,6 +1,6 @@
 """Where fine tokens learn from coarse ones: the paper's cross-attention, and the fusions it is compared with.
 
-Every fusion offers the same two steps: `prepare`, once a day, and `forward`, for every batch of tiles.
+Every fusion offers the same two steps: `prepare`, once per day, and `forward`, for every batch of tiles.
 """
 
 import math
@@ -14,8 +14,8 @@ from torch.nn import functional
 
 from cranpm.network.attention import Block, Mlp, SelfAttention, attend, heads_first
 from cranpm.network.context import Memory
-from cranpm.network.settings import FusionName, NetworkSettings
-from cranpm.network.tile_geometry import Meeting, Sight
+from cranpm.network.cranpm_settings import FusionName, NetworkSettings
+from cranpm.network.tile_geometry import PairGeometry, TileGeometry
 from cranpm.network.token_geometry import fold, unfold
 
 LEAST = 1e-3
@@ -28,7 +28,7 @@ class CrossAttention(nn.Module):
     """Tokens query others, with beta_h gamma added to the logits of head h; then an MLP (paper, Sec. 3.5).
 
     With the distance bias, which the paper does not have, -nearness_h distance is added too. With `reach`, the share
-    of the air's way at which each head looks at first, distances are from there, and that is the wind bias.
+    of the air's path at which each head looks at first, distances are from there, and that is the wind bias.
     """
 
     def __init__(
@@ -64,20 +64,20 @@ class CrossAttention(nn.Module):
         tokens: Float[Tensor, "b n width"],
         key: Float[Tensor, "b heads m d"],
         value: Float[Tensor, "b heads m d"],
-        sight: Sight,
+        pairs: PairGeometry,
     ) -> Float[Tensor, "b n width"]:
         query = heads_first(self.query(self.norm_query(tokens)), self.heads)
-        tokens = tokens + self.out(attend(query, key, value, self.bias(sight, query.dtype)))
+        tokens = tokens + self.out(attend(query, key, value, self.bias(pairs, query.dtype)))
         return tokens + self.mlp(self.norm_mlp(tokens))
 
-    def bias(self, sight: Sight, dtype: torch.dtype) -> Float[Tensor, "b heads #n m"] | None:
+    def bias(self, pairs: PairGeometry, dtype: torch.dtype) -> Float[Tensor, "b heads #n m"] | None:
         bias = None
-        distance = None if sight.distance is None else sight.distance[:, None]
-        if sight.way is not None and sight.drift is not None:
-            departed = self.reach[:, None, None, None] * sight.drift[:, None, :, None]
-            distance = (sight.way[:, None] - departed).square().sum(dim=4).add(LEAST**2).sqrt()
-        if sight.upwind is not None:
-            bias = self.beta.to(dtype)[:, None, None] * sight.upwind.to(dtype)[:, None]
+        distance = None if pairs.distance is None else pairs.distance[:, None]
+        if pairs.offset is not None and pairs.drift is not None:
+            departed = self.reach[:, None, None, None] * pairs.drift[:, None, :, None]
+            distance = (pairs.offset[:, None] - departed).square().sum(dim=4).add(LEAST**2).sqrt()
+        if pairs.upwind is not None:
+            bias = self.beta.to(dtype)[:, None, None] * pairs.upwind.to(dtype)[:, None]
         if distance is not None:
             fall = -self.nearness.abs().to(dtype)[:, None, None] * distance.to(dtype)
             bias = fall if bias is None else bias + fall
@@ -114,9 +114,11 @@ class CrossLayers(nn.Module):
         """Keys and values of every layer."""
         return tuple(part for layer in self.layers for part in cast(CrossAttention, layer).keys(others))
 
-    def forward(self, tokens: Float[Tensor, "b n width"], memory: Memory, sight: Sight) -> Float[Tensor, "b n width"]:
+    def forward(
+        self, tokens: Float[Tensor, "b n width"], memory: Memory, pairs: PairGeometry
+    ) -> Float[Tensor, "b n width"]:
         for layer, key, value in zip(self.layers, memory[::2], memory[1::2], strict=True):
-            tokens = layer(tokens, key, value, sight)
+            tokens = layer(tokens, key, value, pairs)
         return tokens
 
 
@@ -129,7 +131,7 @@ class Fusion(nn.Module):
     def prepare(self, coarse: Float[Tensor, "days m coarse_width"]) -> Memory:
         return ()
 
-    def forward(self, fine: Float[Tensor, "tiles n width"], memory: Memory, meeting: Meeting) -> Tensor:
+    def forward(self, fine: Float[Tensor, "tiles n width"], memory: Memory, geometry: TileGeometry) -> Tensor:
         return fine
 
 
@@ -145,7 +147,7 @@ class _Projected(Fusion):
 
 
 class Cross(_Projected):
-    """Fine queries coarse, the paper's bridge: keys and values are computed once a day."""
+    """Fine queries coarse, the paper's bridge: keys and values are computed once per day."""
 
     def __init__(self, settings: NetworkSettings):
         super().__init__(settings)
@@ -154,15 +156,15 @@ class Cross(_Projected):
     def prepare(self, coarse: Float[Tensor, "days m coarse_width"]) -> Memory:
         return self.cross.prepare(self.project(coarse))
 
-    def forward(self, fine: Float[Tensor, "tiles n width"], memory: Memory, meeting: Meeting) -> Tensor:
-        return unfold(self.cross(fold(fine, meeting.days), memory, meeting.by_day), fine.shape[0])
+    def forward(self, fine: Float[Tensor, "tiles n width"], memory: Memory, geometry: TileGeometry) -> Tensor:
+        return unfold(self.cross(fold(fine, geometry.days), memory, geometry.by_day), fine.shape[0])
 
 
 class Add(_Projected):
     """Feature addition: the coarse tokens at the place of a fine one are added to it."""
 
-    def forward(self, fine: Float[Tensor, "tiles n width"], memory: Memory, meeting: Meeting) -> Tensor:
-        return fine + meeting.aligned(memory[0])
+    def forward(self, fine: Float[Tensor, "tiles n width"], memory: Memory, geometry: TileGeometry) -> Tensor:
+        return fine + geometry.aligned(memory[0])
 
 
 class Film(_Projected):
@@ -171,8 +173,8 @@ class Film(_Projected):
     def __init__(self, settings: NetworkSettings):
         super().__init__(settings, multiple=2)
 
-    def forward(self, fine: Float[Tensor, "tiles n width"], memory: Memory, meeting: Meeting) -> Tensor:
-        scale, shift = meeting.aligned(memory[0]).chunk(2, dim=2)
+    def forward(self, fine: Float[Tensor, "tiles n width"], memory: Memory, geometry: TileGeometry) -> Tensor:
+        scale, shift = geometry.aligned(memory[0]).chunk(2, dim=2)
         return fine * (1 + scale) + shift
 
 
@@ -189,9 +191,9 @@ class Concat(_Projected):
         if settings.wind_bias:
             self.beta = nn.Parameter(torch.ones(settings.bridge_layers, branch.heads))
 
-    def forward(self, fine: Float[Tensor, "tiles n width"], memory: Memory, meeting: Meeting) -> Tensor:
-        both = torch.cat([fine, meeting.of_tiles(memory[0])], dim=1)
-        n, m, upwind = fine.shape[1], memory[0].shape[1], meeting.by_tile.upwind
+    def forward(self, fine: Float[Tensor, "tiles n width"], memory: Memory, geometry: TileGeometry) -> Tensor:
+        both = torch.cat([fine, geometry.of_tiles(memory[0])], dim=1)
+        n, m, upwind = fine.shape[1], memory[0].shape[1], geometry.by_tile.upwind
         for index, block in enumerate(self.blocks):
             bias = None
             if upwind is not None:
@@ -207,9 +209,9 @@ class CoarseQueriesFine(_Projected):
         super().__init__(settings)
         self.cross = CrossLayers.of(settings, settings.bridge_layers)
 
-    def forward(self, fine: Float[Tensor, "tiles n width"], memory: Memory, meeting: Meeting) -> Tensor:
-        coarse = self.cross(meeting.of_tiles(memory[0]), self.cross.prepare(fine), meeting.by_tile.back())
-        return fine + meeting.aligned(coarse)
+    def forward(self, fine: Float[Tensor, "tiles n width"], memory: Memory, geometry: TileGeometry) -> Tensor:
+        coarse = self.cross(geometry.of_tiles(memory[0]), self.cross.prepare(fine), geometry.by_tile.reversed())
+        return fine + geometry.aligned(coarse)
 
 
 class Bidirectional(_Projected):
@@ -221,11 +223,11 @@ class Bidirectional(_Projected):
             nn.ModuleList(CrossLayers.of(settings, 1) for _ in range(settings.bridge_layers)) for _ in range(2)
         )
 
-    def forward(self, fine: Float[Tensor, "tiles n width"], memory: Memory, meeting: Meeting) -> Tensor:
-        coarse = meeting.of_tiles(memory[0])
+    def forward(self, fine: Float[Tensor, "tiles n width"], memory: Memory, geometry: TileGeometry) -> Tensor:
+        coarse = geometry.of_tiles(memory[0])
         for up, down in zip(self.up, self.down, strict=True):
-            coarse = up(coarse, cast(CrossLayers, up).prepare(fine), meeting.by_tile.back())
-            fine = down(fine, cast(CrossLayers, down).prepare(coarse), meeting.by_tile)
+            coarse = up(coarse, cast(CrossLayers, up).prepare(fine), geometry.by_tile.reversed())
+            fine = down(fine, cast(CrossLayers, down).prepare(coarse), geometry.by_tile)
         return fine
 
 

@@ -1,17 +1,17 @@
 """What is shared by every tile and lead of a day, and the refusals that all networks have in common."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from cranpm.core.errors import CranpmError
-from cranpm.network.scaling import Scales
+from cranpm.network.interface import DayInputs, ForecastSettings
 
+DAYS_READ = 2
+"""Today and yesterday."""
 Memory = tuple[Tensor, ...]
 """What the bridge keeps of a day's tokens: in cross-attention, the keys and values of its layers."""
 
@@ -34,49 +34,20 @@ class DayContext:
         return self.corner.shape[0]
 
 
-class TwoSteps(nn.Module, ABC):
-    """A network that encodes a day once and then forecasts its tiles; training takes both steps at once."""
+def check_day(day: DayInputs, settings: ForecastSettings) -> None:
+    """Refuse a day with another number of channels than the network was made for, or with missing values.
 
-    coarse_mean: Tensor
-    coarse_spread: Tensor
-
-    def __init__(self, channels: int, scales: Scales):
-        super().__init__()
-        scales.check(channels)
-        self.scales = scales
-        for name, values in (("mean", scales.mean), ("spread", scales.spread)):
-            self.register_buffer(f"coarse_{name}", torch.tensor(values)[:, None, None], persistent=False)
-
-    @abstractmethod
-    def encode_day(self, coarse: Tensor, wind: Tensor, elevation: Tensor, corner: Tensor) -> Any:
-        """What serves every tile and lead of the days."""
-
-    @abstractmethod
-    def forecast_tile(self, context: Any, fine: Tensor, position: Tensor, lead: Tensor) -> Tensor:
-        """PM2.5 (ug m-3) of tiles, ordered by day, equally many a day."""
-
-    def forward(
-        self,
-        coarse: Float[Tensor, "days ch ch_h ch_w"],
-        wind: Float[Tensor, "days 2 ch_h ch_w"],
-        elevation: Float[Tensor, "days ch_h ch_w"],
-        corner: Float[Tensor, "days 2"],
-        fine: Float[Tensor, "tiles 5 h w"],
-        position: Float[Tensor, "tiles 2"],
-        lead: Int[Tensor, " tiles"],
-    ) -> Float[Tensor, "tiles h w"]:
-        """Both steps at once, for training."""
-        return self.forecast_tile(self.encode_day(coarse, wind, elevation, corner), fine, position, lead)
-
-
-def check_channels(wanted: int, found: int) -> None:
-    """Refuse a day with another number of channels than the network was made for."""
+    PM2.5 at 25 km, where the network reads it, may be missing: at sea it is.
+    """
+    own = DAYS_READ * settings.channels
+    wanted, found = own + DAYS_READ * settings.coarse_pm25, day.coarse.shape[1]
     if wanted != found:
         raise CranpmError(
             expected=f"{wanted} coarse channels, today's and then yesterday's",
             found=str(found),
             remedy="Give the channels that the weights were made for, of both days.",
         )
+    check_finite(coarse=day.coarse[:, :own], wind=day.wind, elevation=day.elevation)
 
 
 def check_finite(**fields: Tensor) -> None:

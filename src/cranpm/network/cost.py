@@ -1,7 +1,7 @@
 """What a network costs: parameters, operations and memory, by part, counted without running it (meta device)."""
 
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -12,11 +12,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
-from cranpm.network.presets import AnySettings, Network, build
+from cranpm.network.context import DAYS_READ, DayContext
+from cranpm.network.interface import DayInputs, ForecastNetwork, ForecastSettings, TileInputs
+from cranpm.network.registry import build
 
 Shape = tuple[int, ...]
 KEYS = "bridge keys and values"
-"""What a day costs beside its parts."""
+"""What a day costs beside the parts of the network."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class PartCost:
 
     name: str
     stage: str
-    """`day`: once a day; `tile`: for every tile and lead."""
+    """`day`: once per day; `tile`: for every tile and lead."""
     parameters: int
     flops: float
     takes: Shape
@@ -50,41 +52,31 @@ class Cost:
         return sum((part.flops for part in self.parts if part.stage == stage), 0.0)
 
 
-def parts(network: Network) -> Mapping[tuple[str, str], list[nn.Module]]:
-    """The modules of each (stage, part), in the order in which they run."""
-    found: dict[tuple[str, str], list[nn.Module]] = {}
-    for name in ("coarse", "fine"):
-        if branch := getattr(network, name, None):
-            stage = "day" if name == "coarse" else "tile"
-            found[stage, f"{name} patches"] = [branch.patches]
-            found[stage, f"{name} elevation block"] = [branch.blocks[0]]
-            found[stage, f"{name} blocks"] = [*branch.blocks[1:], branch.norm]
-    found["tile", "bridge"] = [network.bridge]
-    found["tile", "decoder"] = [network.decoder]
-    return found
-
-
-def example(network: Network, tiles: int, device: str) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """Arguments of `encode_day` and `forecast_tile` of plausible size: one day, `tiles` tiles in its north-west."""
+def example(network: ForecastNetwork, tiles: int, device: str) -> tuple[DayInputs, TileInputs, Tensor]:
+    """Inputs of plausible size: one day, `tiles` tiles in its north-west, and their leads."""
     settings = network.settings
     coarse, fine = settings.coarse_shape, settings.tile_shape
     scales = network.scales
-    mean, spread = (torch.tensor(values * 2, device=device)[:, None, None] for values in (scales.mean, scales.spread))
-    day = mean + spread * torch.randn(1, 2 * settings.channels, *coarse, device=device)
+    extra = settings.coarse_pm25
+    mean, spread = (
+        torch.tensor(values * DAYS_READ + (typical,) * DAYS_READ * extra, device=device)[:, None, None]
+        for values, typical in ((scales.mean, scales.pm25_mean), (scales.spread, scales.pm25_spread))
+    )
+    day = mean + spread * torch.randn(1, len(mean), *coarse, device=device)
     corner = torch.tensor([[72.0, -25.0]], device=device)
     typical = torch.tensor([15.0, 300.0, 50.0, 10.0, 15.0], device=device)[:, None, None]
     tile = typical + 5 * torch.rand(tiles, 5, *fine, device=device)
     lead = torch.full((tiles,), settings.leads[0], device=device)
     wind, relief = 5 * torch.randn(1, 2, *coarse, device=device), 500 * torch.rand(1, *coarse, device=device)
-    return (day, wind, relief, corner), (tile, corner.expand(tiles, -1), lead)
+    return DayInputs(day, wind, relief, corner), TileInputs(tile, corner.expand(tiles, -1)), lead
 
 
 @contextmanager
-def watch(network: Network, read: Callable[[], float]) -> Iterator[dict[tuple[str, str], float]]:
+def watch(network: ForecastNetwork, read: Callable[[], float]) -> Iterator[dict[tuple[str, str], float]]:
     """How much `read()` grows while each part runs."""
-    grown = dict.fromkeys(parts(network), 0.0)
+    grown = dict.fromkeys(network.parts(), 0.0)
     handles, stack = [], []
-    for key, modules in parts(network).items():
+    for key, modules in network.parts().items():
         for module in modules:
             handles.append(module.register_forward_pre_hook(lambda *_: stack.append(read())))
 
@@ -125,12 +117,12 @@ class LiveMemory(TorchDispatchMode):
         self.live -= size
 
 
-def cost(settings: AnySettings) -> Cost:
+def cost(settings: ForecastSettings) -> Cost:
     """Parameters, operations and memory of a network at its usual input, one day and one tile."""
     with torch.device("meta"):
         network = build(settings).eval()
-        day, tile = example(network, 1, "meta")
-    rows, context_bytes, forecast_peak = _forecast_cost(network, day, tile)
+        inputs = example(network, 1, "meta")
+    rows, context_bytes, forecast_peak = _forecast_cost(network, *inputs)
     parameters = size(network)
     return Cost(
         parts=tuple(rows),
@@ -138,39 +130,51 @@ def cost(settings: AnySettings) -> Cost:
         weights_bytes=4 * parameters,
         context_bytes=context_bytes,
         forecast_bytes=4 * parameters + context_bytes + forecast_peak,
-        training_bytes=4 * 4 * parameters + _training_peak(network, day, tile),
+        training_bytes=4 * 4 * parameters + _training_peak(network, *inputs),
     )
 
 
 def _forecast_cost(
-    network: Network, day: tuple[Tensor, ...], tile: tuple[Tensor, ...]
+    network: ForecastNetwork, day: DayInputs, tile: TileInputs, lead: Tensor
 ) -> tuple[list[PartCost], int, int]:
     shapes: dict[tuple[str, str], tuple[Shape, Shape]] = {}
     handles = [
         handle
-        for key, modules in parts(network).items()
+        for key, modules in network.parts().items()
         for handle in (_record(shapes, key, modules[0], 0), _record(shapes, key, modules[-1], 1))
     ]
     with torch.no_grad(), FlopCounterMode(display=False) as counter, watch(network, counter.get_total_flops) as flops:
-        context = network.encode_day(*day)
+        context = network.encode_day(day)
         of_day = counter.get_total_flops()
         with LiveMemory() as memory:
-            network.forecast_tile(context, *tile)
+            network.forecast_tile(context, tile, lead)
     for handle in handles:
         handle.remove()
-    keys = of_day - sum(value for (stage, _), value in flops.items() if stage == "day")
     rows = [
         PartCost(name, stage, sum(map(size, modules)), flops[stage, name], *shapes[stage, name])
-        for (stage, name), modules in parts(network).items()
+        for (stage, name), modules in network.parts().items()
     ]
-    if keys:
-        bridge = next(index for index, row in enumerate(rows) if row.stage == "tile")
-        takes, gives = tuple(context.tokens.shape[1:]), tuple(context.memory[0].shape[1:])
-        rows.insert(bridge, PartCost(KEYS, "day", 0, keys, takes, gives))
-    rest = size(network) - sum(row.parameters for row in rows)
-    rows.append(PartCost("embeddings", "tile", rest, 0.0, (), ()))
-    held = (context.tokens, *context.memory, context.wind)
-    return rows, sum(tensor.nbytes for tensor in held), memory.peak
+    of_stage = {"day": of_day, "tile": counter.get_total_flops() - of_day}
+    for stage, whole in of_stage.items():
+        if rest := whole - sum(row.flops for row in rows if row.stage == stage):
+            rows.append(_rest(stage, rest, context))
+    rows.sort(key=lambda row: row.stage)  # day before tile
+    left = size(network) - sum(row.parameters for row in rows)
+    rows.append(PartCost("embeddings" if network.parts() else "network", "tile", left, 0.0, (), ()))
+    return rows, sum(tensor.nbytes for tensor in _held(context)), memory.peak
+
+
+def _rest(stage: str, flops: float, context: Any) -> PartCost:
+    """Operations of a stage outside of the network's parts; in ours they make the keys and values of a day."""
+    if stage == "day" and isinstance(context, DayContext) and context.memory:
+        return PartCost(KEYS, stage, 0, flops, tuple(context.tokens.shape[1:]), tuple(context.memory[0].shape[1:]))
+    return PartCost(f"rest of the {stage}", stage, 0, flops, (), ())
+
+
+def _held(context: Any) -> list[Tensor]:
+    """The tensors of a context of any kind."""
+    values = vars(context).values() if hasattr(context, "__dict__") else [context]
+    return [leaf for leaf in tree_leaves(list(values)) if isinstance(leaf, Tensor)]
 
 
 def _record(shapes: dict[Any, Any], key: tuple[str, str], module: nn.Module, end: int) -> Any:
@@ -187,8 +191,8 @@ def size(module: nn.Module) -> int:
     return sum(parameter.numel() for parameter in module.parameters())
 
 
-def _training_peak(network: Network, day: tuple[Tensor, ...], tile: tuple[Tensor, ...]) -> int:
+def _training_peak(network: ForecastNetwork, day: DayInputs, tile: TileInputs, lead: Tensor) -> int:
     network.train()
     with LiveMemory() as memory:
-        network.forecast_tile(network.encode_day(*day), *tile).sum().backward()
+        network.forecast_tile(network.encode_day(day), tile, lead).sum().backward()
     return memory.peak - sum(p.grad.nbytes for p in network.parameters() if p.grad is not None)

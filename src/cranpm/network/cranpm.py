@@ -11,26 +11,29 @@ from torch import Tensor, nn
 
 from cranpm.core.grid import COARSE_STEP
 from cranpm.network.bridge import FUSIONS
-from cranpm.network.context import DayContext, TwoSteps, check_channels, check_finite, check_tiles, lead_index
+from cranpm.network.context import DAYS_READ, DayContext, check_day, check_tiles, lead_index
+from cranpm.network.cranpm_settings import NetworkSettings
 from cranpm.network.decoder import Decoder, SmoothChange
-from cranpm.network.encoder import Encoder
+from cranpm.network.encoder import Encoder, branch_parts
+from cranpm.network.interface import DayInputs, ForecastNetwork, Parts, TileInputs
+from cranpm.network.registry import register
 from cranpm.network.scaling import Scales
-from cranpm.network.settings import NetworkSettings
-from cranpm.network.tile_geometry import meet
+from cranpm.network.tile_geometry import tile_geometry
 
 FINE_CHANNELS = 5
 FINE_SCALE = (1000.0, 90.0, 180.0)
 """Divisors of elevation (m), latitude and longitude (degrees)."""
 
 
-class CranPM(TwoSteps):
+@register("cran-pm", NetworkSettings)
+class CranPM(ForecastNetwork):
     """The network of the paper; every ablation is a switch of its settings."""
 
+    settings: NetworkSettings
     fine_scale: Tensor
 
     def __init__(self, settings: NetworkSettings, scales: Scales):
-        super().__init__(settings.channels, scales)
-        self.settings = settings
+        super().__init__(settings, scales)
         coarse, fine = settings.coarse, settings.fine
         if settings.fusion != "none":
             biased = settings.wind_scan and settings.scan_form == "bias"
@@ -46,46 +49,28 @@ class CranPM(TwoSteps):
         self.decoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.register_buffer("fine_scale", torch.tensor(FINE_SCALE)[:, None, None], persistent=False)
 
-    def encode_day(
-        self,
-        coarse: Float[Tensor, "days ch h w"],
-        wind: Float[Tensor, "days 2 h w"],
-        elevation: Float[Tensor, "days h w"],
-        corner: Float[Tensor, "days 2"],
-    ) -> DayContext:
-        """The coarse branch, once a day.
-
-        `coarse` holds today's channels and then yesterday's, in their units; `wind` is (u10, v10) in m/s;
-        `elevation` is in metres; `corner` is the (latitude, longitude) of the grid's north-west edge.
-        """
+    def encode_day(self, day: DayInputs) -> DayContext:
+        """The coarse branch, once per day."""
         settings = self.settings
-        check_channels(2 * settings.channels, coarse.shape[1])
-        check_finite(coarse=coarse, wind=wind, elevation=elevation)
+        check_day(day, settings)
         if settings.fusion == "none":
-            return DayContext(coarse.new_zeros(coarse.shape[0], 0, 0), (), wind, corner, (0, 0))
-        scanned = wind if settings.wind_scan else None
-        tokens = self.coarse(self._normalise_coarse(coarse), elevation, wind=scanned, corner=corner)
+            return DayContext(day.coarse.new_zeros(day.coarse.shape[0], 0, 0), (), day.wind, day.corner, (0, 0))
+        scanned = day.wind if settings.wind_scan else None
+        tokens = self.coarse(self._normalise_coarse(day.coarse), day.elevation, wind=scanned, corner=day.corner)
         grid, tokens = tokens.shape[1:3], tokens.flatten(1, 2)
-        return DayContext(tokens, self.bridge.prepare(tokens), wind, corner, (grid[0], grid[1]))
+        return DayContext(tokens, self.bridge.prepare(tokens), day.wind, day.corner, (grid[0], grid[1]))
 
     def forecast_tile(
-        self,
-        context: DayContext,
-        fine: Float[Tensor, "tiles 5 h w"],
-        position: Float[Tensor, "tiles 2"],
-        lead: Int[Tensor, " tiles"],
+        self, context: DayContext, tile: TileInputs, lead: Int[Tensor, " tiles"]
     ) -> Float[Tensor, "tiles h w"]:
-        """PM2.5 (ug m-3) `lead` days ahead; NaN where today's is missing.
-
-        `fine` holds PM2.5 today, elevation (m), latitude, longitude, PM2.5 yesterday; `position` is the
-        (latitude, longitude) of a tile's north-west edge. Tiles are ordered by day, equally many a day.
-        """
+        """PM2.5 (ug m-3) `lead` days ahead; NaN where today's is missing."""
+        fine = tile.fine
         check_tiles(context.days, fine.shape[0])
         today = fine[:, 0]
         tokens = self.fine(
             self._normalise_fine(fine), fine[:, 1], added=self.lead(lead_index(lead, self.settings.leads))
         )
-        tokens = self._fuse(tokens, context, position, lead)
+        tokens = self._fuse(tokens, context, tile.position, lead)
         rows, cols = fine.shape[2:]
         change = self.decoder(tokens)[:, :rows, :cols].float()
         if self.settings.smooth_change:
@@ -96,13 +81,20 @@ class CranPM(TwoSteps):
         start = today if self.settings.delta else torch.where(today.isnan(), torch.nan, self.scales.pm25_mean)
         return start + change * self.scales.pm25_spread
 
+    def head(self) -> list[nn.Module]:
+        return [self.decoder, self.smooth] if self.settings.smooth_change else [self.decoder]
+
+    def parts(self) -> Parts:
+        branches = {} if self.settings.fusion == "none" else {"coarse": self.coarse}
+        return branch_parts(branches | {"fine": self.fine}, self.bridge, self.decoder)
+
     def _fuse(self, tokens: Tensor, context: DayContext, position: Tensor, lead: Tensor) -> Tensor:
         rows, cols = tokens.shape[1:3]
-        meeting = meet(context, position, lead, (rows, cols), self.settings)
-        return self.bridge(tokens.flatten(1, 2), context.memory, meeting).unflatten(1, (rows, cols))
+        geometry = tile_geometry(context, position, lead, (rows, cols), self.settings)
+        return self.bridge(tokens.flatten(1, 2), context.memory, geometry).unflatten(1, (rows, cols))
 
     def _normalise_coarse(self, coarse: Tensor) -> Tensor:
-        by_day = coarse.unflatten(1, (2, -1))[:, : self.settings.days]
+        by_day = coarse.unflatten(1, (DAYS_READ, -1))[:, : self.settings.days]
         return ((by_day - self.coarse_mean) / self.coarse_spread).flatten(1, 2)
 
     def _normalise_fine(self, fine: Tensor) -> Tensor:

@@ -1,22 +1,37 @@
 """One branch of the network: a field becomes tokens that know their surroundings."""
 
+from collections.abc import Mapping
+from typing import cast
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from cranpm.network.attention import Block
-from cranpm.network.elevation import ElevationAttention, highest_between
+from cranpm.network.cranpm_settings import BranchSettings, NetworkSettings
+from cranpm.network.elevation_attention import ElevationAttention, highest_between
+from cranpm.network.interface import Parts
 from cranpm.network.patches import PatchEmbedding, pad, patch_mean, sine_cosine
-from cranpm.network.settings import BranchSettings, NetworkSettings
 from cranpm.network.swin import WindowAttention
 from cranpm.network.wind import WindScan, upwind_on_grid
+
+
+def branch_parts(branches: Mapping[str, nn.Module], bridge: nn.Module, decoder: nn.Module) -> Parts:
+    """The parts of a network with encoders `coarse` and `fine`, a bridge and a decoder."""
+    found: dict[tuple[str, str], list[nn.Module]] = {}
+    for name, branch in branches.items():
+        stage, (first, *others) = "day" if name == "coarse" else "tile", cast(nn.ModuleList, branch.blocks)
+        found[stage, f"{name} patches"] = [cast(nn.Module, branch.patches)]
+        found[stage, f"{name} elevation block"] = [first]
+        found[stage, f"{name} blocks"] = [*others, cast(nn.Module, branch.norm)]
+    return found | {("tile", "bridge"): [bridge], ("tile", "decoder"): [decoder]}
 
 
 class Encoder(nn.Module):
     """Patches, positions, one elevation-aware block, Swin blocks (paper, Sec. 3.3).
 
-    `upwind_step` is the side of a token in degrees where, in place of the wind scan, tokens keep their places and look
+    `upwind_step` is the side of a token in degrees where, instead of the wind scan, tokens keep their places and look
     upwind by a bias. Grids that are not whole windows are padded; nothing ever looks at the padding.
     """
 

@@ -1,7 +1,7 @@
 """The network as its authors released it (v1.0), built from our parts so that their published weights run here.
 
 It is not the paper's network: plain transformer blocks instead of Swin, so that its wind scan changes nothing and is
-left out; lead time in the coarse branch; one wind vector a tile; an elevation bias about 500 times too weak.
+left out; lead time in the coarse branch; one wind vector per tile; an elevation bias about 500 times too weak.
 Reproduced as it is. Do not train it.
 """
 
@@ -10,20 +10,22 @@ from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import model_validator
 from torch import Tensor, nn
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import COARSE_STEP, FINE_STEP
 from cranpm.network.attention import Block, SelfAttention
 from cranpm.network.bridge import CrossLayers
-from cranpm.network.context import DayContext, Memory, check_channels, check_finite, check_tiles, lead_index
+from cranpm.network.context import DAYS_READ, DayContext, Memory, check_day, check_tiles, lead_index
 from cranpm.network.decoder import Doubling
-from cranpm.network.elevation import elevation_bias
+from cranpm.network.elevation_attention import elevation_bias
+from cranpm.network.encoder import branch_parts
+from cranpm.network.interface import DayInputs, ForecastNetwork, ForecastSettings, Parts, Positive, TileInputs
 from cranpm.network.patches import PatchEmbedding, patch_mean, sine_cosine
+from cranpm.network.registry import register
 from cranpm.network.scaling import Scales
-from cranpm.network.settings import Positive
-from cranpm.network.tile_geometry import Sight
+from cranpm.network.tile_geometry import PairGeometry
 from cranpm.network.token_geometry import sample, token_centres
 from cranpm.network.wind import unit_wind
 
@@ -45,13 +47,13 @@ COARSE_SCALE, FINE_SCALE = 1000.0, 500.0
 """E0 of the two branches, in metres: applied to normalised elevation, hence the weakness."""
 
 
-class ReleasedSettings(BaseModel):
+class ReleasedSettings(ForecastSettings):
     """The authors' `config["model"]`, key by key, and two choices they left open."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    coarse_pm25: ClassVar[bool] = False
+    trainable: ClassVar[bool] = False
     resolution: ClassVar[str] = "1 km"
+
+    kind: Literal["released"] = "released"
     era5_channels: Positive = 70
     global_img_size: tuple[Positive, Positive] = (168, 280)
     global_patch_size: Positive = 8
@@ -112,6 +114,10 @@ class ReleasedSettings(BaseModel):
     @property
     def leads(self) -> tuple[int, ...]:
         return LEADS
+
+    @property
+    def scales(self) -> Scales:
+        return SCALES
 
 
 class BucketBias(nn.Module):
@@ -198,24 +204,22 @@ class ReleasedBridge(nn.Module):
     def forward(
         self, tokens: Float[Tensor, "tiles n width"], memory: Memory, align: Float[Tensor, "tiles 1 m"] | None
     ) -> Float[Tensor, "tiles n width"]:
-        return self.cross(tokens, memory, Sight(upwind=align))
+        return self.cross(tokens, memory, PairGeometry(upwind=align))
 
 
-class Released(nn.Module):
+@register("released", ReleasedSettings)
+class Released(ForecastNetwork):
     """The released network behind the same two steps as `CranPM`.
 
     Its coarse branch depends on the lead, so a day is encoded once for each of its leads.
     """
 
-    coarse_mean: Tensor
-    coarse_spread: Tensor
+    settings: ReleasedSettings
     fine_mean: Tensor
     fine_spread: Tensor
 
     def __init__(self, settings: ReleasedSettings, scales: Scales):
-        super().__init__()
-        scales.check(settings.channels)
-        self.settings, self.scales = settings, scales
+        super().__init__(settings, scales)
         s = settings
         self.coarse = ReleasedEncoder(
             *(s.era5_channels, s.global_img_size, s.global_patch_size, s.global_embed_dim),
@@ -232,30 +236,22 @@ class Released(nn.Module):
         place = ((30.0, 42.0), (-25.0, 70.0)) if s.coordinates == "domain" else ((0.0, 90.0), (0.0, 180.0))
         pm25 = (scales.pm25_mean, scales.pm25_spread)
         fine = torch.tensor([pm25, ELEVATION_M, *place, pm25])[..., None, None]
-        coarse = torch.tensor([scales.mean * 2, scales.spread * 2])[..., None, None]
-        for name, values in (("coarse_mean", coarse[0]), ("coarse_spread", coarse[1])):
-            self.register_buffer(name, values, persistent=False)
         for name, values in (("fine_mean", fine[:, 0]), ("fine_spread", fine[:, 1])):
             self.register_buffer(name, values, persistent=False)
 
-    def encode_day(
-        self,
-        coarse: Float[Tensor, "days ch h w"],
-        wind: Float[Tensor, "days 2 h w"],
-        elevation: Float[Tensor, "days h w"],
-        corner: Float[Tensor, "days 2"],
-    ) -> DayContext:
-        """The coarse branch, once a day and lead, on the centre of the grid; arguments as in `CranPM`."""
-        check_channels(self.settings.era5_channels, coarse.shape[1])
-        check_finite(coarse=coarse, wind=wind, elevation=elevation)
-        rows, cols = self._centre(coarse.shape[2], coarse.shape[3])
-        coarse = (coarse[:, :, rows, cols] - self.coarse_mean) / self.coarse_spread
-        elevation = (elevation[:, rows, cols] - ELEVATION_M[0]) / ELEVATION_M[1]
+    def encode_day(self, day: DayInputs) -> DayContext:
+        """The coarse branch, once per day and lead, on the centre of the grid."""
+        check_day(day, self.settings)
+        rows, cols = self._centre(day.coarse.shape[2], day.coarse.shape[3])
+        mean, spread = (part.repeat(DAYS_READ, 1, 1) for part in (self.coarse_mean, self.coarse_spread))
+        coarse = (day.coarse[:, :, rows, cols] - mean) / spread
+        elevation = (day.elevation[:, rows, cols] - ELEVATION_M[0]) / ELEVATION_M[1]
         tokens = self.coarse_tokens(coarse, elevation)
-        shift = corner.new_tensor([-rows.start * COARSE_STEP, cols.start * COARSE_STEP])
-        return DayContext(
-            tokens, self.bridge.prepare(tokens), wind[:, :, rows, cols], corner + shift, self.coarse.tokens
-        )
+        corner = day.corner + day.corner.new_tensor([-rows.start * COARSE_STEP, cols.start * COARSE_STEP])
+        return DayContext(tokens, self.bridge.prepare(tokens), day.wind[:, :, rows, cols], corner, self.coarse.tokens)
+
+    def parts(self) -> Parts:
+        return branch_parts({"coarse": self.coarse, "fine": self.fine}, self.bridge, self.decoder)
 
     def coarse_tokens(
         self, coarse: Float[Tensor, "days ch h w"], elevation: Float[Tensor, "days h w"]
@@ -278,13 +274,10 @@ class Released(nn.Module):
         return slice(north, north + wanted[0]), slice(west, west + wanted[1])
 
     def forecast_tile(
-        self,
-        context: DayContext,
-        fine: Float[Tensor, "tiles 5 h w"],
-        position: Float[Tensor, "tiles 2"],
-        lead: Int[Tensor, " tiles"],
+        self, context: DayContext, tile: TileInputs, lead: Int[Tensor, " tiles"]
     ) -> Float[Tensor, "tiles h w"]:
-        """PM2.5 (ug m-3) `lead` days ahead; NaN where today's is missing; arguments as in `CranPM`."""
+        """PM2.5 (ug m-3) `lead` days ahead; NaN where today's is missing."""
+        fine = tile.fine
         check_tiles(context.days, fine.shape[0])
         if tuple(fine.shape[2:]) != self.settings.local_img_size:
             raise CranpmError(
@@ -297,7 +290,7 @@ class Released(nn.Module):
         memory = tuple(part[chosen] for part in context.memory)
         normal = (fine - self.fine_mean) / self.fine_spread
         normal[:, [0, 4]] = torch.nan_to_num(normal[:, [0, 4]], nan=0.0)
-        align = self._alignment(context, position) if self.settings.wind_bias else None
+        align = self._alignment(context, tile.position) if self.settings.wind_bias else None
         change = self.change(normal, normal[:, 1], memory, align)
         return fine[:, 0] + change.float() * self.scales.pm25_spread
 

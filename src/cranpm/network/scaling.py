@@ -1,11 +1,11 @@
 """Means and spreads that bring fields to the size of 1 inside the network."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, FiniteFloat, model_validator
 
-from cranpm.core.channels import COARSE
+from cranpm.core.channels import COARSE, Channel
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array
 
@@ -38,10 +38,10 @@ class Scales(BaseModel):
             )
 
 
-def fit_scales(fields: Iterable[Array]) -> Scales:
+def fit_scales(fields: Iterable[Array], channels: Sequence[Channel] = COARSE) -> Scales:
     """Mean and spread of every channel over the coarse fields of days, in one pass; give training days only."""
-    count, total, square = 0, np.zeros(len(COARSE)), np.zeros(len(COARSE))
-    centre = np.array([channel.mean for channel in COARSE])[:, None, None]
+    count, total, square = 0, np.zeros(len(channels)), np.zeros(len(channels))
+    centre = np.array([channel.mean for channel in channels])[:, None, None]
     for values in fields:
         field = values.astype(np.float64) - centre  # near 0, so that squares keep their digits
         count += field[0].size
@@ -51,7 +51,7 @@ def fit_scales(fields: Iterable[Array]) -> Scales:
         raise CranpmError(expected="training days to fit scales on", found="none", remedy="Widen the training range.")
     mean = total / count
     spread = np.sqrt(np.maximum(square / count - mean**2, 0))
-    flat = [channel.name for channel, value in zip(COARSE, spread, strict=True) if not value > 1e-6 * channel.spread]
+    flat = [channel.name for channel, value in zip(channels, spread, strict=True) if not value > 1e-6 * channel.spread]
     if flat:
         raise CranpmError(
             expected="channels that vary over the training days",
@@ -62,5 +62,5 @@ def fit_scales(fields: Iterable[Array]) -> Scales:
 
 
 def typical_scales() -> Scales:
-    """Round figures for the 35 channels, for networks that are not trained."""
+    """Round figures for the paper's channels, for networks that are not trained."""
     return Scales(mean=tuple(c.mean for c in COARSE), spread=tuple(c.spread for c in COARSE))

@@ -9,51 +9,51 @@ from torch import Tensor
 
 from cranpm.core.grid import COARSE_STEP, FINE_STEP
 from cranpm.network.context import DayContext
-from cranpm.network.settings import FusionName, NetworkSettings
+from cranpm.network.cranpm_settings import FusionName, NetworkSettings
 from cranpm.network.token_geometry import fold, offsets, sample, token_centres, unfold
 from cranpm.network.wind import upwind
 
 THOUSAND_KM = 1000 / 111.2
 """In degrees of latitude."""
 MS_IN_A_DAY = 86.4 / 1000
-"""1000 km that a wind of 1 m/s travels in a day."""
+"""1000 km that a wind of 1 m/s travels in one day."""
 WITH_BIAS: frozenset[FusionName] = frozenset({"cross", "concat", "coarse-queries-fine", "bidirectional"})
 """Fusions by attention; the others have no logits to put a bias on."""
 
 
-class Sight(NamedTuple):
+class PairGeometry(NamedTuple):
     """How queries lie to keys: gamma of the wind, and distance in 1000 km; None where that bias is switched off."""
 
     upwind: Float[Tensor, " b #n m"] | None = None
     distance: Float[Tensor, "b n m"] | None = None
-    way: Float[Tensor, "b n m 2"] | None = None
-    """From key to query, (north, east) in 1000 km; with `drift`, in the place of the other two."""
+    offset: Float[Tensor, "b n m 2"] | None = None
+    """From key to query, (north, east) in 1000 km; with `drift`, instead of the other two."""
     drift: Float[Tensor, "b n 2"] | None = None
     """How far the air travels until it is at the query, (north, east) in 1000 km."""
 
-    def without_wind(self) -> "Sight":
+    def without_wind(self) -> "PairGeometry":
         return self._replace(upwind=None, drift=None if self.drift is None else torch.zeros_like(self.drift))
 
-    def by_tile(self, tiles: int) -> "Sight":
+    def by_tile(self, tiles: int) -> "PairGeometry":
         """From the tiles of a day in one sequence to one for each tile."""
-        return Sight(*(None if part is None else unfold(part, tiles) for part in self))
+        return PairGeometry(*(None if part is None else unfold(part, tiles) for part in self))
 
-    def back(self) -> "Sight":
+    def reversed(self) -> "PairGeometry":
         """How keys lie to queries, by the wind at the queries: what is upwind of one has the other downwind."""
         upwind, distance = (None if part is None else part.transpose(1, 2) for part in (self.upwind, self.distance))
-        return Sight(None if upwind is None else -upwind, distance)
+        return PairGeometry(None if upwind is None else -upwind, distance)
 
 
 @dataclass(frozen=True)
-class Meeting:
-    """How a batch of tiles lies on the coarse grid of its days; tiles are ordered by day, equally many a day."""
+class TileGeometry:
+    """How a batch of tiles lies on the coarse grid of its days; tiles are ordered by day, equally many per day."""
 
-    places: Float[Tensor, "tiles n 2"]
+    centres: Float[Tensor, "tiles n 2"]
     corner: Float[Tensor, "days 2"]
     grid: tuple[int, int]
     token: float
     """The coarse tokens form `grid` from `corner`, each `token` degrees wide."""
-    by_day: Sight
+    by_day: PairGeometry
     """Of the fine tokens of all tiles of a day on its coarse tokens."""
 
     @property
@@ -61,39 +61,41 @@ class Meeting:
         return self.corner.shape[0]
 
     @property
-    def by_tile(self) -> Sight:
-        return self.by_day.by_tile(self.places.shape[0])
+    def by_tile(self) -> PairGeometry:
+        return self.by_day.by_tile(self.centres.shape[0])
 
     def aligned(self, tokens: Float[Tensor, "b m width"]) -> Float[Tensor, "tiles n width"]:
-        """Coarse tokens, of a day or of a tile, interpolated to the places of the fine ones."""
+        """Coarse tokens, of a day or of a tile, interpolated to the centres of the fine ones."""
         corner = self.corner.repeat_interleave(tokens.shape[0] // self.days, dim=0)
-        return sample(tokens.transpose(1, 2).unflatten(2, self.grid), corner, self.token, self.places)
+        return sample(tokens.transpose(1, 2).unflatten(2, self.grid), corner, self.token, self.centres)
 
     def of_tiles(self, tokens: Float[Tensor, "days m width"]) -> Float[Tensor, "tiles m width"]:
         """A copy of the day's tokens for each of its tiles."""
-        return tokens.repeat_interleave(self.places.shape[0] // self.days, dim=0)
+        return tokens.repeat_interleave(self.centres.shape[0] // self.days, dim=0)
 
 
-def meet(
+def tile_geometry(
     context: DayContext,
     position: Float[Tensor, "tiles 2"],
     lead: Int[Tensor, " tiles"],
     tokens: tuple[int, int],
     settings: NetworkSettings,
-) -> Meeting:
+) -> TileGeometry:
     """Where tiles of `tokens` rows and columns of tokens, from their north-west `position`, lie on a day's grid."""
-    places = token_centres(position, *tokens, settings.fine.patch * FINE_STEP)
+    centres = token_centres(position, *tokens, settings.fine.patch * FINE_STEP)
     token = settings.coarse.patch * COARSE_STEP
-    sight = Sight()
+    pairs = PairGeometry()
     if settings.fusion in WITH_BIAS:
-        here, there = fold(places, context.days), token_centres(context.corner, *context.grid, token)
-        wind = sample(context.wind, context.corner, COARSE_STEP, places)
+        here, there = fold(centres, context.days), token_centres(context.corner, *context.grid, token)
+        wind = sample(context.wind, context.corner, COARSE_STEP, centres)
         if settings.wind_bias and settings.wind_form == "departure":
             drift = wind.flip(2) * lead[:, None, None] * MS_IN_A_DAY
-            sight = Sight(way=torch.stack(offsets(here, there), dim=3) / THOUSAND_KM, drift=fold(drift, context.days))
-            return Meeting(places, context.corner, context.grid, token, sight)
+            pairs = PairGeometry(
+                offset=torch.stack(offsets(here, there), dim=3) / THOUSAND_KM, drift=fold(drift, context.days)
+            )
+            return TileGeometry(centres, context.corner, context.grid, token, pairs)
         if settings.wind_bias:
-            sight = sight._replace(upwind=upwind(here, there, fold(wind, context.days)))
+            pairs = pairs._replace(upwind=upwind(here, there, fold(wind, context.days)))
         if settings.distance_bias:
-            sight = sight._replace(distance=torch.hypot(*offsets(here, there)) / THOUSAND_KM)
-    return Meeting(places, context.corner, context.grid, token, sight)
+            pairs = pairs._replace(distance=torch.hypot(*offsets(here, there)) / THOUSAND_KM)
+    return TileGeometry(centres, context.corner, context.grid, token, pairs)

@@ -1,4 +1,4 @@
-"""Where tokens lie on the Earth, and values of a field there. Places are (latitude, longitude) in degrees."""
+"""Where tokens lie on the Earth, and values of a field there. BatchOrder are (latitude, longitude) in degrees."""
 
 import torch
 from jaxtyping import Float

@@ -18,9 +18,9 @@ from cranpm.core.machine import forget_peak_memory, peak_memory
 from cranpm.network.cost import size
 from cranpm.network.precision import gemm_peak, has_bf16
 from cranpm.providers.fetch import find_key
-from cranpm.training.loop import Run
+from cranpm.training.loop import TrainingRun
+from cranpm.training.recipe import TrainSettings
 from cranpm.training.retention import disk_need_gb, free_disk_gb
-from cranpm.training.settings import TrainSettings
 
 STEPS = 3
 TIGHT = 0.8
@@ -37,7 +37,7 @@ HOSTS = {
 
 
 @dataclass(frozen=True)
-class Check:
+class Finding:
     """One thing that was looked at."""
 
     name: str
@@ -46,44 +46,46 @@ class Check:
     remedy: str = ""
 
 
-def machine_checks(folder: Path) -> list[Check]:
+def machine_checks(folder: Path) -> list[Finding]:
     """What this machine has, whatever it is used for."""
     memory, disk = free_memory_gb(), free_disk_gb(folder)
     little = disk < LEAST_DISK_GB
     bf16 = has_bf16()
     return [
-        Check("versions", f"cranpm {__version__}, Python {platform.python_version()}, torch {torch.__version__}"),
-        Check("processor", f"{os.cpu_count()} cores, {gemm_peak('fp32'):.0f} GFLOP/s in matrix products (fp32)"),
-        Check("bf16", "yes" if bf16 else "imitated, slower than fp32", *(() if bf16 else ("note", "Use fp32 here."))),
-        Check("GPU", torch.cuda.get_device_name() if torch.cuda.is_available() else "none"),
-        Check("free memory", f"{memory:.1f} GB"),
-        Check("free disk", f"{disk:.0f} GB", *(("note", "An archive of Europe takes 35 MB a day.") if little else ())),
+        Finding("versions", f"cranpm {__version__}, Python {platform.python_version()}, torch {torch.__version__}"),
+        Finding("processor", f"{os.cpu_count()} cores, {gemm_peak('fp32'):.0f} GFLOP/s in matrix products (fp32)"),
+        Finding("bf16", "yes" if bf16 else "imitated, slower than fp32", *(() if bf16 else ("note", "Use fp32 here."))),
+        Finding("GPU", torch.cuda.get_device_name() if torch.cuda.is_available() else "none"),
+        Finding("free memory", f"{memory:.1f} GB"),
+        Finding(
+            "free disk", f"{disk:.0f} GB", *(("note", "An archive of Europe takes 35 MB per day.") if little else ())
+        ),
     ]
 
 
-def source_checks() -> list[Check]:
+def source_checks() -> list[Finding]:
     """Whether providers can be reached, and whether there is a key for those that want one."""
     key = find_key()
     checks = [
-        Check("key of the data stores", "found")
+        Finding("key of the data stores", "found")
         if key
-        else Check("key of the data stores", "none", "note", "For ERA5 and CAMS: see docs/sources/README.md.")
+        else Finding("key of the data stores", "none", "note", "For ERA5 and CAMS: see docs/sources/README.md.")
     ]
     for name, url in HOSTS.items():
         try:
             answer = requests.head(url, timeout=5, allow_redirects=True)
-            checks.append(Check(name, f"answers ({answer.status_code})"))
+            checks.append(Finding(name, f"answers ({answer.status_code})"))
         except requests.RequestException as error:
-            checks.append(Check(name, type(error).__name__, "note", f"{url} cannot be reached from here."))
+            checks.append(Finding(name, type(error).__name__, "note", f"{url} cannot be reached from here."))
     return checks
 
 
-def run_checks(settings: TrainSettings, archive: Archive, folder: Path) -> list[Check]:
-    """Begin a run in a passing folder, take a few steps, and say what the whole would cost. Refusals are raised."""
+def run_checks(settings: TrainSettings, archive: Archive, folder: Path) -> list[Finding]:
+    """Begin a run in a temporary folder, take a few steps, and say what the whole would cost. Refusals are raised."""
     free = free_memory_gb()
     forget_peak_memory()
-    with tempfile.TemporaryDirectory() as passing:
-        run = Run(settings, archive, Path(passing) / "run", resume=False)
+    with tempfile.TemporaryDirectory() as temporary:
+        run = TrainingRun(settings, archive, Path(temporary) / "run", resume=False)
         reading, seconds = _speed(run)
     memory = peak_memory()
     in_memory = run.inputs.size_gb(len(archive.days))
@@ -94,33 +96,33 @@ def run_checks(settings: TrainSettings, archive: Archive, folder: Path) -> list[
     tiles = settings.samples.days * settings.samples.tiles * settings.optimiser.accumulate
     emulated = settings.machine.precision == "bf16" and not has_bf16()
     return [
-        Check(
-            "days", ", ".join(f"{len(getattr(run.material, name))} {name}" for name in ("train", "validation", "test"))
+        Finding(
+            "days", ", ".join(f"{len(getattr(run.data, name))} {name}" for name in ("train", "validation", "test"))
         ),
-        Check("network", f"{size(run.network) / 1e6:.2f} M parameters"),
-        Check("a step", f"{tiles} tiles in {seconds:.2g} s; {reading:.2g} s to read a batch of new days"),
-        Check(
+        Finding("network", f"{size(run.network) / 1e6:.2f} M parameters"),
+        Finding("one step", f"{tiles} tiles in {seconds:.2g} s; {reading:.2g} s to read a batch of new days"),
+        Finding(
             "the run", f"{run.steps} steps: {_duration(hours)}, and the scores of {settings.optimiser.epochs} epochs"
         ),
-        Check(
+        Finding(
             "precision",
             settings.machine.precision,
             *(("note", "Imitated here: --set machine.precision=fp32 is faster.") if emulated else ()),
         ),
-        Check(
+        Finding(
             "memory",
             f"{memory:.1f} GB for steps and {kept:.1f} GB for days, of {free:.1f} GB free",
             *(
-                ("bad", "Fewer tiles or days a batch, machine.recompute, or a smaller samples.cache_gb.")
+                ("bad", "Fewer tiles or days per batch, machine.recompute, or a smaller samples.cache_gb.")
                 if memory + kept > TIGHT * free
                 else ()
             ),
         ),
-        Check("disk", f"{disk:.2g} GB of {room:.2g} GB free", *(("bad", "Make room first.") if disk > room else ())),
+        Finding("disk", f"{disk:.2g} GB of {room:.2g} GB free", *(("bad", "Make room first.") if disk > room else ())),
     ]
 
 
-def _speed(run: Run) -> tuple[float, float]:
+def _speed(run: TrainingRun) -> tuple[float, float]:
     """Seconds to read a batch whose days are new, and of a step of the optimiser; the first of each warms up."""
     accumulate, batches = run.settings.optimiser.accumulate, iter(run.loader())
     kept = list(itertools.islice(batches, 1))

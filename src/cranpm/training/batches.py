@@ -1,7 +1,7 @@
 """What training sees: days, and tiles of each day, drawn so that the same seed gives the same batch for ever.
 
-A batch is D days with K tiles each, so the coarse branch runs once a day. Which days make up batch i of an epoch
-depends on seed and epoch alone; which tiles and leads of a day, on seed, epoch, batch and place in the batch. Several
+A batch is D days with K tiles each, so the coarse branch runs once per day. Which days make up batch i of an epoch
+depends on seed and epoch alone; which tiles and leads of a day, on seed, epoch, batch and number in the batch. Several
 processes share a batch by days, and together see what one process would see.
 """
 
@@ -19,17 +19,16 @@ from torch.utils.data import Dataset, Sampler
 
 from cranpm.archive.day_data import held_out
 from cranpm.archive.store import Archive
-from cranpm.core.channels import INDEX
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Window
-from cranpm.network.registry import AnyNetworkSettings
-from cranpm.training.inputs import Inputs, days_together
+from cranpm.network import DayInputs, ForecastSettings, TileInputs
+from cranpm.network.interface import flat
+from cranpm.training.inputs import Inputs
 
 Share = Annotated[float, Field(ge=0, le=1)]
 CORNER_STEP = 64
 """Tiles begin at multiples of this many pixels, or end at the far edge."""
 LEAST_LAND = 0.05
-CAMS_PM25 = INDEX["cams_pm25"]
 
 
 class SampleSettings(BaseModel):
@@ -56,12 +55,8 @@ class SampleSettings(BaseModel):
 class TileBatch:
     """Days and tiles for the network, targets and stations (row, column, PM2.5) for the loss."""
 
-    coarse: Tensor
-    wind: Tensor
-    elevation: Tensor
-    corner: Tensor
-    fine: Tensor
-    position: Tensor
+    day: DayInputs
+    tiles: TileInputs
     lead: Tensor
     target: Tensor
     stations: Tensor
@@ -70,11 +65,11 @@ class TileBatch:
     @property
     def inputs(self) -> tuple[Tensor, ...]:
         """Arguments of the network's `forward`."""
-        return self.coarse, self.wind, self.elevation, self.corner, self.fine, self.position, self.lead
+        return flat(self.day, self.tiles, self.lead)
 
     def to(self, device: torch.device) -> "TileBatch":
-        tensors = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "names"}
-        return replace(self, **{name: tensor.to(device) for name, tensor in tensors.items()})
+        parts = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "names"}
+        return replace(self, **{name: part.to(device) for name, part in parts.items()})
 
 
 def land_corners(land: Array, size: int) -> tuple[Array, Array]:
@@ -83,7 +78,7 @@ def land_corners(land: Array, size: int) -> tuple[Array, Array]:
         raise CranpmError(
             expected=f"tiles no larger than the domain, {land.shape[0]} x {land.shape[1]} pixels",
             found=f"{size} x {size}",
-            remedy="Choose smaller tiles (network.fine.shape) or a larger domain.",
+            remedy="Choose smaller tiles (of CRAN-PM: network.fine.shape) or a larger domain.",
         )
     rows, cols = (sorted({*range(0, length - size + 1, CORNER_STEP), length - size}) for length in land.shape)
     sums = np.pad(land.astype(np.int64).cumsum(0).cumsum(1), ((1, 0), (1, 0)))
@@ -103,10 +98,11 @@ class Batches(Dataset[TileBatch]):
         self,
         archive: Archive,
         days: Sequence[date],
-        network: AnyNetworkSettings,
+        network: ForecastSettings,
         settings: SampleSettings,
         rank: int = 0,
         processes: int = 1,
+        channels: Sequence[str] | None = None,
     ):
         if settings.days % processes:
             raise CranpmError(
@@ -122,7 +118,7 @@ class Batches(Dataset[TileBatch]):
             )
         self.archive, self.days, self.network, self.settings = archive, list(days), network, settings
         self.size = network.tile_shape[0]
-        self.rank, self.processes = rank, processes
+        self.rank, self.processes, self.channels = rank, processes, channels
         self._inputs: Inputs | None = None
 
     def __len__(self) -> int:
@@ -132,10 +128,12 @@ class Batches(Dataset[TileBatch]):
         """Workers open the archive's days for themselves."""
         return self.__dict__ | {"_inputs": None}
 
-    def __getitem__(self, place: tuple[int, int]) -> TileBatch:
-        epoch, number = place
+    def __getitem__(self, key: tuple[int, int]) -> TileBatch:
+        epoch, number = key
         if self._inputs is None:
-            self._inputs = Inputs(self.archive, self.settings.cache_gb, coarse_pm25=self.network.coarse_pm25)
+            self._inputs = Inputs(
+                self.archive, self.settings.cache_gb, coarse_pm25=self.network.coarse_pm25, channels=self.channels
+            )
             self._corners, self._land = land_corners(self.archive.land(), self.size)
             stations = self.archive.stations
             self._row, self._col = self.archive.domain.fine.row_col(stations.lat, stations.lon)
@@ -149,26 +147,21 @@ class Batches(Dataset[TileBatch]):
             self._day(day, np.random.default_rng([self.settings.seed, 2, epoch, number, slot])) for slot, day in chosen
         ]
         tiles = [tile for _, of_day in parts for tile in of_day]
-        fine, position, lead, target, readings, names = zip(*tiles, strict=True)
-        coarse, wind, elevation, corner = days_together([day for day, _ in parts])
+        inputs, lead, target, readings, names = zip(*tiles, strict=True)
         return TileBatch(
-            coarse=coarse,
-            wind=wind,
-            elevation=elevation,
-            corner=corner,
-            fine=torch.stack(fine),
-            position=torch.stack(position),
+            day=DayInputs.join([day for day, _ in parts]),
+            tiles=TileInputs.join(inputs),
             lead=torch.tensor(lead),
             target=torch.stack(target),
             stations=_padded(readings),
             names=names,
         )
 
-    def _day(self, day: date, random: np.random.Generator) -> tuple[Any, list[Any]]:
+    def _day(self, day: date, random: np.random.Generator) -> tuple[DayInputs, list[Any]]:
         assert self._inputs is not None
         inputs = self._inputs.day(day)
         hotspots = round(self.settings.hotspot_ratio * self.settings.tiles)
-        weight = self._land * self._tile_means(inputs[0][0, CAMS_PM25].numpy())
+        weight = self._land * self._tile_means(self._level(day, inputs))
         picks = [
             *random.choice(len(weight), hotspots, p=weight / weight.sum()),
             *random.choice(len(weight), self.settings.tiles - hotspots, p=self._land / self._land.sum()),
@@ -177,6 +170,14 @@ class Batches(Dataset[TileBatch]):
         return inputs, [
             self._tile(day, self._corners[pick], int(lead)) for pick, lead in zip(picks, leads, strict=True)
         ]
+
+    def _level(self, day: date, inputs: DayInputs) -> Array:
+        """How high PM2.5 is on coarse cells, by the channel that tells it or by the day's own values."""
+        assert self._inputs is not None
+        for index, channel in enumerate(self._inputs.channels):
+            if channel.quantity == "pm25":
+                return inputs.coarse[0, index].numpy()
+        return np.nan_to_num(self._inputs.pm25_25km(day))
 
     def _tile_means(self, field: Array) -> Array:
         """Mean of a coarse field over each candidate tile, by its cells' sums."""
@@ -193,15 +194,15 @@ class Batches(Dataset[TileBatch]):
         row, col = (int(edge) for edge in corner)
         size, valid = self.size, day + timedelta(days=lead)
         window: Window = (slice(row, row + size), slice(col, col + size))
-        fine, position = self._inputs.tile(day, window)
+        tile = self._inputs.tile(day, window)
         target = torch.from_numpy(self._inputs.pm25(valid, window))
-        target[fine[0].isnan()] = torch.nan  # where today is missing there is no forecast to judge
+        target[tile.fine[0, 0].isnan()] = torch.nan  # where today is missing there is no forecast to judge
         inside = (self._row >= row) & (self._row <= row + size - 1) & (self._col >= col) & (self._col <= col + size - 1)
         inside &= ~self._hidden
         values = self._inputs.stations_pm25(valid)[inside]
         stations = np.stack([self._row[inside] - row, self._col[inside] - col, values], axis=1)
         name = f"{day} T+{lead} rows {row}.. columns {col}.."
-        return fine, position, lead, target, torch.from_numpy(stations.astype(np.float32)), name
+        return tile, lead, target, torch.from_numpy(stations.astype(np.float32)), name
 
 
 def _padded(stations: Sequence[Tensor]) -> Tensor:
@@ -210,8 +211,8 @@ def _padded(stations: Sequence[Tensor]) -> Tensor:
     return torch.stack([torch.nn.functional.pad(p, (0, 0, 0, longest - len(p)), value=torch.nan) for p in stations])
 
 
-class Places(Sampler[tuple[int, int]]):
-    """(epoch, number) of the batches from a given one to the end of training."""
+class BatchOrder(Sampler[tuple[int, int]]):
+    """(epoch, number) of the batches, in order, from a given one to the end of training."""
 
     def __init__(self, batches: int, epochs: int, start: int = 0):
         self.batches, self.epochs, self.start = batches, epochs, start

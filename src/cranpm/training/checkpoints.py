@@ -1,4 +1,4 @@
-"""Where a run stands, on disk: weights, moments, random numbers and place in the data. Safe formats only."""
+"""Where a run stands, on disk: weights, moments, random numbers and how far the data were read. Safe formats only."""
 
 import json
 import shutil
@@ -13,7 +13,10 @@ from torch import Tensor, nn
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.files import read_folder, write_folder
+from cranpm.network import ForecastNetwork
+from cranpm.network.interface import current_names
 from cranpm.training.optimiser import WeightMean
+from cranpm.training.recipe import TrainSettings
 
 NETWORK, OPTIMISER, MEAN, RANDOM, PLACE = (
     "network.safetensors",
@@ -23,10 +26,12 @@ NETWORK, OPTIMISER, MEAN, RANDOM, PLACE = (
     "place.json",
 )
 KEPT = 2
+FACTS = frozenset({"scales", "begun_from", "processes"})
+"""What a state holds beside the settings of its run."""
 
 
 @dataclass
-class Place:
+class Progress:
     """How far a run is; `batch` counts over all epochs."""
 
     step: int = 0
@@ -49,7 +54,7 @@ def save_state(
     network: nn.Module,
     optimiser: torch.optim.Optimizer,
     mean: WeightMean,
-    place: Place,
+    progress: Progress,
     random: dict[str, Tensor],
     settings: dict[str, Any],
 ) -> None:
@@ -59,9 +64,9 @@ def save_state(
         OPTIMISER: _packed(optimiser_tensors(network, optimiser)),
         MEAN: _packed(mean.mean),
         RANDOM: _packed(random),
-        PLACE: json.dumps({"place": vars(place), "settings": settings}).encode(),
+        PLACE: json.dumps({"place": vars(progress), "settings": settings}).encode(),
     }
-    target = folder / f"step-{place.step:08d}"
+    target = folder / f"step-{progress.step:08d}"
     if not target.exists():
         write_folder(target, files)
     for old in states(folder)[:-KEPT]:
@@ -82,33 +87,41 @@ def states(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("step-*") if path.is_dir())
 
 
+def _current(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a run as this version writes them."""
+    facts = {key: value for key, value in stored.items() if key in FACTS}
+    own = {key: value for key, value in stored.items() if key not in FACTS}
+    return TrainSettings.model_validate(own).to_json() | facts
+
+
 def load_state(
     folder: Path,
-    network: nn.Module,
+    network: ForecastNetwork,
     optimiser: torch.optim.Optimizer,
     mean: WeightMean,
     settings: dict[str, Any],
-) -> tuple[Place, dict[str, Tensor]]:
-    """Put the newest state into network, optimiser and mean; returns the place and the random numbers."""
+) -> tuple[Progress, dict[str, Tensor]]:
+    """Put the newest state into network, optimiser and mean; returns the progress and the random numbers."""
     if not (found := states(folder)):
         raise CranpmError(
             expected=f"a state in {folder}", found="none", remedy="Start without --resume, or name the right run."
         )
     files, _ = read_folder(found[-1], (NETWORK, OPTIMISER, MEAN, RANDOM, PLACE))
     content = json.loads(files[PLACE])
-    if content["settings"] != settings:
-        changed = [key for key in settings if content["settings"].get(key) != settings[key]]
+    before = _current(content["settings"])
+    if before != settings:
+        changed = [key for key in settings if before.get(key) != settings[key]]
         raise CranpmError(
             expected="the settings with which the run began",
             found=f"others under {', '.join(changed) or 'unknown keys'}",
             remedy="Resume with the same settings, or begin a new run (cranpm finetune starts from its weights).",
         )
-    network.load_state_dict(load(files[NETWORK]))
-    moments = load(files[OPTIMISER])
+    tensors, moments, means = (current_names(type(network), load(files[name])) for name in (NETWORK, OPTIMISER, MEAN))
+    network.load_state_dict(tensors)
     for name, parameter in network.named_parameters():
         keys = [key for key in moments if key.rpartition("/")[0] == name]
         if keys:
             optimiser.state[parameter] = {key.rpartition("/")[2]: _laid_out(moments[key], parameter) for key in keys}
     own = network.state_dict()
-    mean.mean = {name: _laid_out(tensor, own[name]) for name, tensor in load(files[MEAN]).items()}
-    return Place(**content["place"]), load(files[RANDOM])
+    mean.mean = {name: _laid_out(tensor, own[name]) for name, tensor in means.items()}
+    return Progress(**content["place"]), load(files[RANDOM])

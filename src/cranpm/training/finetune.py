@@ -1,18 +1,16 @@
 """The network that a run begins with: new, or weights to be tuned, wholly or in part."""
 
 import math
-from typing import cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from cranpm.core.errors import CranpmError
-from cranpm.network import CranPM
+from cranpm.network import ForecastNetwork, build
 from cranpm.network.attention import SelfAttention
 from cranpm.network.bridge import CrossAttention
-from cranpm.network.registry import Trainable, build
-from cranpm.training.settings import StartSettings, TrainSettings
+from cranpm.training.recipe import FinetuneSettings, TrainSettings
 from cranpm.weights import Weights, load_weights
 
 
@@ -31,10 +29,10 @@ class LowRank(nn.Module):
 
 def starting_weights(settings: TrainSettings) -> Weights | None:
     """The weights to tune, refused where they do not fit the settings; None for a new network."""
-    if settings.start is None:
+    if settings.finetune is None:
         return None
-    weights = load_weights(settings.start.weights)
-    if paper_network(weights).settings != settings.network:
+    weights = load_weights(settings.finetune.weights)
+    if tunable(weights).settings != settings.network:
         raise CranpmError(
             expected="[network] as the weights have it",
             found="other settings",
@@ -43,42 +41,48 @@ def starting_weights(settings: TrainSettings) -> Weights | None:
     return weights
 
 
-def paper_network(weights: Weights) -> CranPM:
-    """CRAN-PM of its weights; those of other networks are refused."""
-    if not isinstance(weights.network, CranPM):
+def tunable(weights: Weights) -> ForecastNetwork:
+    """The network of weights that may be tuned; those of a network that is not trained here are refused."""
+    if not weights.network.settings.trainable:
         raise CranpmError(
-            expected="weights of the paper's network",
+            expected="weights of a network that is trained here",
             found=f"those of {weights.card.network.kind}",
-            remedy="Name weights of CRAN-PM that `cranpm train` wrote; other networks can only forecast here.",
+            remedy="Name weights that `cranpm train` wrote; this network can only forecast here.",
         )
     return weights.network
 
 
-def tune(network: CranPM, start: StartSettings) -> None:
-    """Leave only the wanted part open to change: everything, the decoder, or low-rank changes of the attentions."""
-    if start.part == "all":
+def tune(network: ForecastNetwork, settings: FinetuneSettings) -> None:
+    """Leave only the wanted part open to change: everything, the head, or low-rank changes of the attentions."""
+    if settings.part == "all":
         return
+    found = network.head() if settings.part == "head" else projections(network)
+    if not found:
+        wanted = "a head" if settings.part == "head" else "attentions"
+        raise CranpmError(
+            expected=f"a network with {wanted}, for --part {settings.part}",
+            found=f"{network.settings.kind}, which has none",
+            remedy="Tune all of it: --part all.",
+        )
     network.requires_grad_(False)
-    if start.part == "head":
-        for part in (network.decoder, getattr(network, "smooth", None)):
-            if part is not None:
-                part.requires_grad_(True)
-        return
-    for projection in projections(network):
-        parametrize.register_parametrization(projection, "weight", LowRank(projection.weight, start.rank))
+    for part in found:
+        if isinstance(part, nn.Linear) and settings.part == "lora":
+            parametrize.register_parametrization(part, "weight", LowRank(part.weight, settings.rank))
+        else:
+            part.requires_grad_(True)
 
 
-def projections(network: nn.Module) -> list[nn.Linear]:
+def projections(network: nn.Module) -> list[nn.Module]:
     """The linear maps of every attention: queries, keys, values and what joins the heads."""
     attentions = (module for module in network.modules() if isinstance(module, SelfAttention | CrossAttention))
     return [part for attention in attentions for part in attention.children() if isinstance(part, nn.Linear)]
 
 
-def merged(network: Trainable) -> Trainable:
+def merged(network: ForecastNetwork) -> ForecastNetwork:
     """A copy in which low-rank changes are part of the matrices: an ordinary network."""
     with torch.random.fork_rng(devices=[]):
-        plain = cast(Trainable, build(network.settings, network.scales))
+        plain = build(network.settings, network.scales)
     modules = dict(network.named_modules())
-    places = {name: name.rpartition(".") for name in plain.state_dict()}
-    plain.load_state_dict({name: getattr(modules[place], own) for name, (place, _, own) in places.items()})
+    owners = {name: name.rpartition(".") for name in plain.state_dict()}
+    plain.load_state_dict({name: getattr(modules[owner], own) for name, (owner, _, own) in owners.items()})
     return plain

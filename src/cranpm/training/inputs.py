@@ -1,4 +1,4 @@
-"""From the archive to the network's arguments: a day for the coarse branch, a tile for the fine one."""
+"""From the archive to the inputs of a network: a day for the coarse branch, a tile for the fine one."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -10,11 +10,14 @@ import torch
 from torch import Tensor
 
 from cranpm.archive.store import Archive
-from cranpm.core.channels import COARSE, INDEX
+from cranpm.core.channels import find_channel
+from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Window, coarsen
 from cranpm.core.packing import ARCHIVED
+from cranpm.network import DayInputs, TileInputs
 
-WIND = [INDEX["u10"], INDEX["v10"]]
+WIND = ("wind_u", "wind_v")
+"""What the biases are made of."""
 YESTERDAY = timedelta(days=1)
 GIGABYTE = 2**30
 FEW = 16
@@ -22,10 +25,10 @@ FEW = 16
 
 
 class Inputs:
-    """Fields of an archive as tensors in physical units.
+    """Fields of an archive as tensors in physical units, its `channels` picked by name (all of them unless named).
 
     What was read of a day is kept in memory, PM2.5 packed, for as many days as `cache_gb` allows; on a domain of which
-    only a few days would fit, windows of PM2.5 are read as they are needed. A day that is a key of `stand_in` is read
+    only a few days would fit, windows of PM2.5 are read as they are needed. A day that is a key of `replaced` is read
     from its value instead. With `coarse_pm25`, PM2.5 at 25 km of today and yesterday follows the coarse channels.
     """
 
@@ -33,12 +36,19 @@ class Inputs:
         self,
         archive: Archive,
         cache_gb: float = 2.0,
-        stand_in: Mapping[date, date] | None = None,
+        replaced: Mapping[date, date] | None = None,
         coarse_pm25: bool = False,
+        channels: Sequence[str] | None = None,
     ):
-        self.archive, self._stand_in, self._coarse_pm25 = archive, dict(stand_in or {}), coarse_pm25
+        self.archive, self._replaced, self._coarse_pm25 = archive, dict(replaced or {}), coarse_pm25
+        names = archive.channel_names if channels is None else tuple(channels)
+        places = find_channels(archive, names)
+        self._picked = None if names == archive.channel_names else places
+        self.channels = tuple(archive.channels[place] for place in places)
+        self.wind = [find_channel(self.channels, quantity) for quantity in WIND]
+        """Where the wind at 10 m, eastward and northward, stands among the channels."""
         fine, coarse = archive.domain.fine, archive.domain.coarse
-        self._day_bytes = 2 * fine.rows * fine.cols + 4 * len(COARSE) * coarse.rows * coarse.cols
+        self._day_bytes = 2 * fine.rows * fine.cols + 4 * len(self.channels) * coarse.rows * coarse.cols
         self._room = int(cache_gb * GIGABYTE / self._day_bytes)
         self._kept: dict[str, OrderedDict[date, Array]] = {}
 
@@ -48,7 +58,7 @@ class Inputs:
 
     def _remember(self, what: str, day: date, read: Callable[[date], Array], small: bool = False) -> Array:
         """What was read of a day; what is small is never forgotten."""
-        kept, day = self._kept.setdefault(what, OrderedDict()), self._stand_in.get(day, day)
+        kept, day = self._kept.setdefault(what, OrderedDict()), self._replaced.get(day, day)
         if day not in kept:
             kept[day] = read(day)
             if not small and len(kept) > max(self._room, FEW):
@@ -56,40 +66,46 @@ class Inputs:
         kept.move_to_end(day)
         return kept[day]
 
-    def day(self, day: date) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Arguments of `encode_day` for one day: coarse, wind, elevation, corner."""
-        today, yesterday = (self._remember("coarse", when, self.archive.coarse) for when in (day, day - YESTERDAY))
+    def day(self, day: date) -> DayInputs:
+        """What a network is given of one day."""
+        both = (day, day - YESTERDAY)
+        fields = [self._remember("coarse", when, self._coarse) for when in both]
+        if self._coarse_pm25:
+            fields += [self.pm25_25km(when)[None] for when in both]
+        coarse = torch.from_numpy(np.concatenate(fields))[None]
         domain = self.archive.domain
         corner = torch.tensor([[domain.north, domain.west]], dtype=torch.float32)
-        fields = [today, yesterday]
-        if self._coarse_pm25:
-            both = (day, day - YESTERDAY)
-            fields += [self._remember("pm25 at 25 km", when, self._pm25_25km, small=True)[None] for when in both]
-        coarse = torch.from_numpy(np.concatenate(fields))[None]
-        return coarse, coarse[:, WIND], self._relief[None], corner
+        return DayInputs(coarse, coarse[:, self.wind], self._relief[None], corner)
+
+    def _coarse(self, day: date) -> Array:
+        fields = self.archive.coarse(day)
+        return fields if self._picked is None else fields[self._picked]
 
     def stations_pm25(self, day: date) -> Array:
-        """One value a station, NaN where it did not report."""
+        """One value per station (ug m-3), NaN where it did not report."""
         return self._remember("stations", day, self.archive.stations_pm25)
 
-    def tile(self, day: date, window: Window) -> tuple[Tensor, Tensor]:
-        """PM2.5 today, elevation, latitude, longitude, PM2.5 yesterday; and the tile's position."""
+    def tile(self, day: date, window: Window) -> TileInputs:
+        """What a network is given of one tile."""
         grid = self.archive.domain.fine.window(*window)
         today, yesterday = (self.pm25(when, window) for when in (day, day - YESTERDAY))
         lat = np.broadcast_to(grid.lat[:, None], grid.shape)
         lon = np.broadcast_to(grid.lon, grid.shape)
         fields = [today, self._elevation[window], lat, lon, yesterday]
-        position = torch.tensor([grid.north, grid.west], dtype=torch.float32)
-        return torch.from_numpy(np.stack(fields).astype(np.float32)), position
+        position = torch.tensor([[grid.north, grid.west]], dtype=torch.float32)
+        return TileInputs(torch.from_numpy(np.stack(fields).astype(np.float32))[None], position)
 
     def pm25(self, day: date, window: Window) -> Array:
         """PM2.5 (ug m-3) in a window, NaN where missing."""
         if self._room < FEW:
-            return self.archive.pm25(self._stand_in.get(day, day), window)
+            return self.archive.pm25(self._replaced.get(day, day), window)
         return ARCHIVED.unpack(self._remember("pm25", day, self.archive.packed_pm25)[window])
 
-    def _pm25_25km(self, day: date) -> Array:
-        """Means over the land of coarse cells; NaN in cells without PM2.5."""
+    def pm25_25km(self, day: date) -> Array:
+        """PM2.5 (ug m-3), means over the land of coarse cells; NaN in cells without."""
+        return self._remember("pm25 at 25 km", day, self._coarsened, small=True)
+
+    def _coarsened(self, day: date) -> Array:
         domain = self.archive.domain
         return coarsen(self.archive.pm25(day), domain.fine, domain.coarse).astype(np.float32)
 
@@ -102,6 +118,12 @@ class Inputs:
         return torch.from_numpy(self.archive.coarse_statics()["elevation"].astype(np.float32))
 
 
-def days_together(parts: Sequence[tuple[Tensor, Tensor, Tensor, Tensor]]) -> tuple[Tensor, ...]:
-    """Several days as one batch."""
-    return tuple(torch.cat(fields) for fields in zip(*parts, strict=True))
+def find_channels(archive: Archive, names: Sequence[str]) -> list[int]:
+    """Where channels stand in an archive; refused, by name, where it lacks one."""
+    if missing := [name for name in names if name not in archive.channel_names]:
+        raise CranpmError(
+            expected=f"the channels {', '.join(missing)} in {archive.location}",
+            found=", ".join(archive.channel_names),
+            remedy="Use an archive that has them, or weights that were trained without them.",
+        )
+    return [archive.channel_names.index(name) for name in names]

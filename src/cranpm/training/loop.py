@@ -7,28 +7,27 @@ import time
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from lightning_fabric import Fabric
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils.data import DataLoader
 
 from cranpm.archive.store import Archive
 from cranpm.core.allocator import keep_freed_memory
 from cranpm.core.errors import CranpmError
-from cranpm.network import CranPM
+from cranpm.network import ForecastNetwork, build
 from cranpm.network.encoder import Encoder
-from cranpm.network.registry import Trainable, build
-from cranpm.training.batches import Batches, Places, TileBatch
-from cranpm.training.checkpoints import Place, load_state, save_state
+from cranpm.training.batches import Batches, BatchOrder, TileBatch
+from cranpm.training.checkpoints import Progress, load_state, save_state
 from cranpm.training.finetune import starting_weights, tune
 from cranpm.training.inputs import Inputs
 from cranpm.training.loss import loss_terms, weighted
 from cranpm.training.optimiser import WeightMean, make_optimiser, rate
-from cranpm.training.records import EPOCHS, Record, rows
+from cranpm.training.recipe import TrainSettings
+from cranpm.training.records import EPOCHS, TrainingLog, rows
 from cranpm.training.retention import check_disk, keep_weights, make_card
-from cranpm.training.settings import TrainSettings
 from cranpm.training.tile_scores import TileScores, fixed_tiles, score
 from cranpm.training.training_data import gather
 from cranpm.weights import load_weights
@@ -51,7 +50,7 @@ def start_fabric(settings: TrainSettings) -> Fabric:
     return fabric
 
 
-class Run:
+class TrainingRun:
     """The state of a training run and the steps that change it."""
 
     def __init__(self, settings: TrainSettings, archive: Archive, folder: Path, resume: bool):
@@ -63,12 +62,14 @@ class Run:
         keep_freed_memory()
         self.fabric = start_fabric(settings)
         weights = starting_weights(settings)
-        self.material = gather(archive, settings, weights.card.scales if weights else None)
+        self.data = gather(archive, settings, weights.card if weights else None)
+        names = [channel.name for channel in self.data.channels]
+        self.model = settings.model.with_channels(len(names))
         torch.manual_seed(settings.samples.seed)
-        self.network = cast(Trainable, build(settings.model, self.material.scales))
-        if weights and settings.start and isinstance(self.network, CranPM):
+        self.network = build(self.model, self.data.scales)
+        if weights and settings.finetune:
             self.network.load_state_dict(weights.network.state_dict())
-            tune(self.network, settings.start)
+            tune(self.network, settings.finetune)
         if self.fabric.is_global_zero:
             check_disk(folder, self.network, settings)
         for part in self.network.modules():
@@ -76,31 +77,32 @@ class Run:
                 part.recompute = settings.machine.recompute
         optimiser = make_optimiser(self.network, settings.optimiser)
         self.mean = WeightMean(self.network, settings.optimiser.average)
-        self.place = Place()
+        self.progress = Progress()
         self.frozen = settings.to_json() | {
-            "scales": self.material.scales.model_dump(mode="json"),
+            "scales": self.data.scales.model_dump(mode="json"),
             "begun_from": weights.sha256 if weights else None,
             "processes": self.fabric.world_size,
         }
         torch.manual_seed(settings.samples.seed + 1 + self.fabric.global_rank)
         if resume:
-            self.place, random = load_state(folder / "state", self.network, optimiser, self.mean, self.frozen)
+            self.progress, random = load_state(folder / "state", self.network, optimiser, self.mean, self.frozen)
             torch.set_rng_state(random[f"rank{self.fabric.global_rank}"])
         module: Any = torch.compile(self.network) if settings.machine.compile else self.network
         self.module, self.optimiser = self.fabric.setup(module, optimiser)
-        self.inputs = Inputs(archive, settings.samples.cache_gb, coarse_pm25=settings.model.coarse_pm25)
+        self.inputs = Inputs(archive, settings.samples.cache_gb, coarse_pm25=self.model.coarse_pm25, channels=names)
         self.batches = Batches(
             archive,
-            self.material.train,
-            settings.model,
+            self.data.train,
+            self.model,
             settings.samples,
             self.fabric.global_rank,
             self.fabric.world_size,
+            names,
         )
         self.steps_an_epoch = len(self.batches) / settings.optimiser.accumulate
-        self.record: Record | None = None
+        self.log: TrainingLog | None = None
         if self.fabric.is_global_zero:
-            self.record = Record(folder, self.place.step, self.place.batch // len(self.batches))
+            self.log = TrainingLog(folder, self.progress.step, self.progress.batch // len(self.batches))
             (folder / "settings.json").write_text(json.dumps(settings.to_json(), indent=1) + "\n")
 
     @property
@@ -109,12 +111,12 @@ class Run:
         return self.settings.optimiser.epochs * math.ceil(self.steps_an_epoch)
 
     def loader(self) -> DataLoader[TileBatch]:
-        """Batches from the present place to the end."""
+        """Batches from the present one to the end."""
         workers = self.settings.machine.workers
         return DataLoader(
             self.batches,
             batch_size=None,
-            sampler=Places(len(self.batches), self.settings.optimiser.epochs, self.place.batch),
+            sampler=BatchOrder(len(self.batches), self.settings.optimiser.epochs, self.progress.batch),
             num_workers=workers,
             multiprocessing_context="forkserver" if workers else None,
             prefetch_factor=4 if workers else None,
@@ -125,7 +127,7 @@ class Run:
         """The loss of a batch over all processes, and its terms; a loss that is not a number stops the run."""
         batch = batch.to(self.fabric.device)
         prediction = self.module(*batch.inputs)
-        terms = loss_terms(prediction, batch.target, batch.stations, self.material.scales.pm25_spread)
+        terms = loss_terms(prediction, batch.target, batch.stations, self.data.scales.pm25_spread)
         counts = torch.stack([term.number for term in terms.values()])
         if self.fabric.world_size > 1:
             counts = self.fabric.all_reduce(counts, reduce_op="sum")  # type: ignore[assignment]
@@ -133,7 +135,7 @@ class Run:
         if not means["loss"].isfinite():
             raise CranpmError(
                 expected="a loss that is a number",
-                found=f"{means['loss'].item()} at step {self.place.step}, in {'; '.join(batch.names)}",
+                found=f"{means['loss'].item()} at step {self.progress.step}, in {'; '.join(batch.names)}",
                 remedy="Look at these tiles; lower optimiser.learning_rate if they are sound.",
             )
         return {name: value * self.fabric.world_size for name, value in means.items()}
@@ -141,7 +143,7 @@ class Run:
     def step(self, batches: list[TileBatch]) -> dict[str, float]:
         """One step of the optimiser over one or more batches; the mean of their losses."""
         settings = self.settings.optimiser
-        now = rate(self.place.step, self.steps_an_epoch, settings)
+        now = rate(self.progress.step, self.steps_an_epoch, settings)
         for group in self.optimiser.param_groups:
             group["lr"] = now
         sums: dict[str, float] = {}
@@ -154,13 +156,13 @@ class Run:
         norm = self.fabric.clip_gradients(self.module, self.optimiser, max_norm=settings.clip)
         self.optimiser.step()
         self.optimiser.zero_grad()
-        self.mean.update(self.place.step)
-        self.place.step += 1
-        self.place.batch += len(batches)
+        self.mean.update(self.progress.step)
+        self.progress.step += 1
+        self.progress.batch += len(batches)
         if self.fabric.world_size > 1:
             both = self.fabric.all_reduce(torch.tensor(list(sums.values())), reduce_op="mean")
             sums = dict(zip(sums, both.tolist(), strict=True))  # type: ignore[union-attr]
-        return {"step": self.place.step - 1, **sums, "rate": now, "gradient": float(norm)}  # type: ignore[arg-type]
+        return {"step": self.progress.step - 1, **sums, "rate": now, "gradient": float(norm)}  # type: ignore[arg-type]
 
     def train(self, on_step: Report, on_epoch: Report) -> TileScores:
         """Go on to the last epoch, or until nothing improves; returns the scores of the best weights on test days."""
@@ -171,28 +173,28 @@ class Run:
         if not self._finished():
             for batch in self.loader():
                 waiting.append(batch)
-                at_end = (self.place.batch + len(waiting)) % len(self.batches) == 0
+                at_end = (self.progress.batch + len(waiting)) % len(self.batches) == 0
                 if len(waiting) < accumulate and not at_end:
                     continue
                 seen += sum(len(one.lead) for one in waiting) * self.fabric.world_size
                 row = self.step(waiting)
                 waiting = []
                 row["samples_a_second"] = seen / (time.perf_counter() - started)
-                if self.record:
-                    self.record.step(row)
+                if self.log:
+                    self.log.step(row)
                 on_step(row)
                 if at_end:
                     self._end_epoch(on_epoch)
-                if at_end or self.place.step % self.settings.machine.save_steps == 0:
+                if at_end or self.progress.step % self.settings.machine.save_steps == 0:
                     self.save()
                 if at_end and self._finished():
                     break
         return self._test()
 
     def _finished(self) -> bool:
-        epoch = self.place.batch // len(self.batches)
+        epoch = self.progress.batch // len(self.batches)
         patience = self.settings.scores.patience
-        tired = patience is not None and self.place.best_epoch >= 0 and epoch - self.place.best_epoch > patience
+        tired = patience is not None and self.progress.best_epoch >= 0 and epoch - self.progress.best_epoch > patience
         return epoch >= self.settings.optimiser.epochs or tired
 
     def save(self) -> None:
@@ -203,17 +205,17 @@ class Run:
             random = {f"rank{rank}": every[rank].clone() for rank in range(self.fabric.world_size)}
         if self.fabric.is_global_zero:
             raw = self.optimiser.optimizer
-            save_state(self.folder / "state", self.network, raw, self.mean, self.place, random, self.frozen)
+            save_state(self.folder / "state", self.network, raw, self.mean, self.progress, random, self.frozen)
         self.fabric.barrier()
 
-    def _scores(self, days: list[date], network: nn.Module) -> TileScores:
+    def _scores(self, days: list[date], network: ForecastNetwork) -> TileScores:
         """Scores on a split's fixed tiles, shared out among the processes by day."""
         chosen = self.settings.scores
-        size, leads = self.settings.network.tile_shape[0], self.settings.network.leads
+        size, leads = self.model.tile_shape[0], self.model.leads
         tiles = fixed_tiles(self.archive.land(), size, days, chosen.days, chosen.tiles)
         process = self.fabric.global_rank, self.fabric.world_size
         with self.fabric.autocast():
-            scores = score(network, self.inputs, tiles, leads, self.material.damped, self.fabric.to_device, *process)
+            scores = score(network, self.inputs, tiles, leads, self.data.damped, self.fabric.device, *process)
         if self.fabric.world_size > 1:
             for part in (scores.tally.moments, scores.tally.joint):
                 part[...] = self.fabric.all_reduce(torch.from_numpy(part), reduce_op="sum").cpu().numpy()  # type: ignore[union-attr]
@@ -223,18 +225,16 @@ class Run:
         kept = {name: value.clone() for name, value in self.network.state_dict().items()}
         self.network.load_state_dict(self.mean.tensors())
         self.network.eval()
-        scores = self._scores(self.material.validation, self.network)
-        epoch = self.place.batch // len(self.batches) - 1
-        if self.place.best is None or scores.mean_rmse() < self.place.best:
-            self.place.best, self.place.best_epoch = scores.mean_rmse(), epoch
-        if self.fabric.is_global_zero and self.record:
-            row = {"epoch": epoch, "step": self.place.step, "mean_rmse": scores.mean_rmse(), **scores.row()}
-            self.record.epoch(row)
+        scores = self._scores(self.data.validation, self.network)
+        epoch = self.progress.batch // len(self.batches) - 1
+        if self.progress.best is None or scores.mean_rmse() < self.progress.best:
+            self.progress.best, self.progress.best_epoch = scores.mean_rmse(), epoch
+        if self.fabric.is_global_zero and self.log:
+            row = {"epoch": epoch, "step": self.progress.step, "mean_rmse": scores.mean_rmse(), **scores.row()}
+            self.log.epoch(row)
             ranking = sorted(rows(self.folder / EPOCHS), key=lambda row: row["mean_rmse"])
             best = [int(row["epoch"]) for row in ranking[: self.settings.scores.keep]]
-            card = make_card(
-                self.network, self.archive, self.settings, self.material, scores, self.frozen["begun_from"]
-            )
+            card = make_card(self.network, self.archive, self.settings, self.data, scores, self.frozen["begun_from"])
             keep_weights(self.folder, self.network, card, epoch, best)
             on_epoch(row)
         self.network.load_state_dict(kept)
@@ -243,7 +243,7 @@ class Run:
     def _test(self) -> TileScores:
         self.fabric.barrier()
         best = load_weights(self.folder / "best").network.to(self.fabric.device)
-        scores = self._scores(self.material.test, best)
+        scores = self._scores(self.data.test, best)
         if self.fabric.is_global_zero:
             text = json.dumps({"days": str(self.settings.splits.test), **scores.row()}, indent=1)
             (self.folder / "test.json").write_text(text + "\n")
@@ -259,4 +259,4 @@ def train(
     on_epoch: Report = lambda _: None,
 ) -> TileScores:
     """Train a network and score its best weights on test days."""
-    return Run(settings, archive, folder, resume).train(on_step, on_epoch)
+    return TrainingRun(settings, archive, folder, resume).train(on_step, on_epoch)

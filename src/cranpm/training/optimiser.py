@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from cranpm.training.settings import OptimiserSettings
+from cranpm.training.recipe import OptimiserSettings
 
 DECAYED = ("weight", "up", "down")
 """Names of matrices and kernels in their modules; all other parameters are positions, vectors or strengths."""
@@ -21,7 +21,7 @@ def make_optimiser(network: nn.Module, settings: OptimiserSettings) -> torch.opt
                 matrix = parameter.ndim >= 2 and name in DECAYED and not isinstance(module, nn.Embedding)
                 (decayed if matrix else plain).append(parameter)
     groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": plain, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=(0.9, settings.memory))
+    return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=(0.9, settings.beta2))
 
 
 def rate(step: int, steps_an_epoch: float, settings: OptimiserSettings) -> float:

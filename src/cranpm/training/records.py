@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 STEPS, EPOCHS, CURVES = "steps.csv", "metrics.csv", "curves.png"
 
 
-class Record:
+class TrainingLog:
     """Rows of figures, appended as they come. A resumed run first forgets what lies beyond its state."""
 
     def __init__(self, folder: Path, step: int, epoch: int):

@@ -8,12 +8,13 @@ from torch import nn
 
 from cranpm.archive.store import Archive
 from cranpm.core.errors import CranpmError
-from cranpm.network.registry import Trainable
+from cranpm.core.files import point_to
+from cranpm.network import ForecastNetwork
 from cranpm.training.checkpoints import KEPT
 from cranpm.training.finetune import merged
-from cranpm.training.settings import TrainSettings
+from cranpm.training.recipe import TrainSettings
 from cranpm.training.tile_scores import TileScores
-from cranpm.training.training_data import Material
+from cranpm.training.training_data import TrainingData
 from cranpm.weights import Card, card_for, load_weights, save_weights
 
 BYTES = 4
@@ -47,53 +48,51 @@ def check_disk(folder: Path, network: nn.Module, settings: TrainSettings) -> Non
         )
 
 
-def keep_weights(folder: Path, network: Trainable, card: Card, epoch: int, best: Sequence[int]) -> None:
+def keep_weights(folder: Path, network: ForecastNetwork, card: Card, epoch: int, best: Sequence[int]) -> None:
     """Write an epoch's weights, let `best` and `last` name theirs, drop what is neither last nor among the best."""
     names = [f"epoch-{number:03d}" for number in best]
     target = folder / "weights" / f"epoch-{epoch:03d}"
     shutil.rmtree(target, ignore_errors=True)  # left by a run that was interrupted right here
     save_weights(target, merged(network), card)
     for name, pointed in (("best", names[0]), ("last", target.name)):
-        pointer = folder / f".{name}"
-        pointer.unlink(missing_ok=True)
-        pointer.symlink_to(Path("weights") / pointed)
-        pointer.replace(folder / name)
+        point_to(folder / name, str(Path("weights") / pointed))
     for old in target.parent.glob("epoch-*"):
         if old.name not in (*names, target.name):
             shutil.rmtree(old, ignore_errors=True)
 
 
 def make_card(
-    network: Trainable,
+    network: ForecastNetwork,
     archive: Archive,
     settings: TrainSettings,
-    material: Material,
+    data: TrainingData,
     scores: TileScores,
     begun_from: str | None,
 ) -> Card:
     """What the weights' model card says of a run; `begun_from` is the checksum of the weights that were tuned."""
     lines = [
         f"T+{lead}: RMSE {scores.rmse(lead):.2f} ug m-3, skill "
-        f"{100 * scores.skill(lead, 'persistence'):.1f} % against persistence, "
-        f"{100 * scores.skill(lead, 'damped'):.1f} % against damped persistence, on validation days."
+        f"{100 * scores.skill(lead, 'persistence'):.1f} % relative to persistence, "
+        f"{100 * scores.skill(lead, 'damped'):.1f} % relative to damped persistence, on validation days."
         for lead in scores.leads
     ]
-    if settings.start:
-        lines.append(f"Tuned ({settings.start.part}) from the weights {begun_from}.")
+    if settings.finetune:
+        lines.append(f"Tuned ({settings.finetune.part}) from the weights {begun_from}.")
     return card_for(
         network,
+        data.channels,
         domain=str(archive.domain),
         data=f"archive snapshot {archive.snapshot}, days {settings.splits.train}",
         source=archive.source,
         stations_in_loss=_stations_in_loss(archive, settings),
-        changes=dict(material.damped.changes),
+        changes=dict(data.damped.changes),
         about="\n".join(lines),
     )
 
 
 def _stations_in_loss(archive: Archive, settings: TrainSettings) -> dict[str, float] | str | None:
     """What the card says; of weights that were tuned, what they had seen before counts too."""
-    before = load_weights(settings.start.weights).card.stations_in_loss if settings.start else None
+    before = load_weights(settings.finetune.weights).card.stations_in_loss if settings.finetune else None
     if settings.loss.station == 0:
         return before
     share, seed = settings.samples.held_out_stations, settings.samples.seed

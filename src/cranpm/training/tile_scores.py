@@ -1,15 +1,15 @@
 """How good forecasts are on days that were not learned from, beside persistence and damped persistence."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
 from cranpm.baselines.simple.damped import DampedPersistence
 from cranpm.core.grid import Array, Window
+from cranpm.network import ForecastNetwork
 from cranpm.training.batches import land_corners
 from cranpm.training.inputs import Inputs
 from cranpm.verification.tally import Tally
@@ -74,25 +74,25 @@ def fixed_tiles(land: Array, size: int, days: Sequence[date], count: int, tiles:
 
 @torch.no_grad()
 def score(
-    network: nn.Module,
+    network: ForecastNetwork,
     inputs: Inputs,
     tiles: Sequence[tuple[date, Window]],
     leads: tuple[int, ...],
     damped: DampedPersistence,
-    place: Callable[[Tensor], Tensor] = lambda tensor: tensor,
+    device: torch.device | str = "cpu",
     rank: int = 0,
     processes: int = 1,
 ) -> TileScores:
-    """Scores of a network on tiles; `place` brings tensors to its device. Processes share the days: tallies add up."""
+    """Scores of a network on tiles; `device` is where it lies. Processes share the days: tallies add up."""
     days = list(dict.fromkeys(day for day, _ in tiles))
     tally = Tally.zero(len(days), len(METHODS), len(leads))
     for number in range(rank, len(days), processes):
         day = days[number]
-        context = network.encode_day(*map(place, inputs.day(day)))  # type: ignore[operator]
+        context = network.encode_day(inputs.day(day).to(device))
         for window in (window for when, window in tiles if when == day):
-            fine, position = inputs.tile(day, window)
-            repeated = (fine.expand(len(leads), *fine.shape), position.expand(len(leads), 2), torch.tensor(leads))
-            forecast = network.forecast_tile(context, *map(place, repeated)).float().cpu().numpy()  # type: ignore[operator]
+            tiles_by_lead = inputs.tile(day, window).repeat(len(leads)).to(device)
+            ahead_of = torch.tensor(leads, device=device)
+            forecast = network.forecast_tile(context, tiles_by_lead, ahead_of).float().cpu().numpy()
             today = inputs.pm25(day, window)
             for index, ahead in enumerate(leads):
                 truth = inputs.pm25(day + timedelta(days=ahead), window)

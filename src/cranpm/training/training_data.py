@@ -3,35 +3,44 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import Literal
 
 import numpy as np
 
 from cranpm.archive.day_data import Quality
 from cranpm.archive.store import Archive
 from cranpm.baselines.simple.damped import DampedPersistence, fit_damped
+from cranpm.core.channels import Channel
 from cranpm.core.days import check_leakage, usable
 from cranpm.core.errors import CranpmError
+from cranpm.network import NetworkSettings
 from cranpm.network.scaling import Scales, fit_scales
 from cranpm.training.batches import land_corners
-from cranpm.training.settings import TrainSettings
+from cranpm.training.inputs import find_channels
+from cranpm.training.recipe import TrainSettings
+from cranpm.weights import Card
 
 PROBE = 64
 
 
 @dataclass(frozen=True)
-class Material:
-    """Start days of each split, scales and the honest opponent."""
+class TrainingData:
+    """Start days of each split, the channels that the network reads, their scales, and damped persistence."""
 
     train: list[date]
     validation: list[date]
     test: list[date]
+    channels: tuple[Channel, ...]
     scales: Scales
     damped: DampedPersistence
 
 
-def gather(archive: Archive, settings: TrainSettings, scales: Scales | None = None) -> Material:
-    """Days, scales (fitted on training days unless given) and damped persistence."""
-    splits, leads = settings.splits.checked(), settings.network.leads
+def gather(archive: Archive, settings: TrainSettings, card: Card | None = None) -> TrainingData:
+    """Days, channels, scales and damped persistence.
+
+    Channels and scales are those of a `card`, or else all of the archive and what is fitted on training days.
+    """
+    splits, leads = settings.splits.checked(), settings.model.leads
     sound = [day for day in archive.days if archive.quality(day) is Quality.GOOD]
     days = {name: usable(sound, getattr(splits, name), leads) for name in ("train", "validation", "test")}
     for name, found in days.items():
@@ -48,31 +57,42 @@ def gather(archive: Archive, settings: TrainSettings, scales: Scales | None = No
     _check_stations(archive, settings)
     ranges = (splits.train, splits.validation, splits.test)
     _check_filled(archive, [day for day in sound if any(day in split for split in ranges)])
-    if scales is None:
-        scales = fit_scales(archive.coarse(day) for day in sound if day in splits.train)
-    return Material(**days, scales=scales, damped=fit_damped(archive, days["train"], leads))
+    if card:
+        channels = tuple(archive.channels[index] for index in find_channels(archive, card.channel_names))
+        scales = card.scales
+    else:
+        channels = archive.channels
+        scales = fit_scales((archive.coarse(day) for day in sound if day in splits.train), channels)
+    return TrainingData(**days, channels=channels, scales=scales, damped=fit_damped(archive, days["train"], leads))
 
 
 def _check_domain(archive: Archive, settings: TrainSettings) -> None:
-    """A network that begins anew is made for the grid of its archive; one that is tuned may come from elsewhere."""
-    wanted, found = settings.network.coarse_shape, archive.domain.coarse.shape
-    if settings.start is None and settings.network.fusion != "none" and wanted != found:
+    """A new network is made for the grid of its archive; one that is tuned may come from elsewhere."""
+    wanted, found = settings.model.coarse_shape, archive.domain.coarse.shape
+    if settings.finetune is None and not settings.model.any_grid and wanted != found:
+        key = _key(settings, "coarse")
         raise CranpmError(
-            expected=f"a domain of {wanted[0]} x {wanted[1]} coarse cells (network.coarse.shape)",
+            expected=f"a domain of {wanted[0]} x {wanted[1]} coarse cells ({key})",
             found=f"{archive.domain.name} of {found[0]} x {found[1]}",
-            remedy=f"Name the archive that the settings were written for, or --set network.coarse.shape={list(found)}.",
+            remedy=f"Name the archive that the settings were written for, or --set {key}={list(found)}.",
         )
 
 
 def _check_tiles(settings: TrainSettings) -> None:
     """Plans of forecasts know squares only."""
-    rows, cols = settings.network.tile_shape
+    rows, cols = settings.model.tile_shape
     if rows != cols:
+        key = _key(settings, "fine")
         raise CranpmError(
-            expected="square tiles (network.fine.shape)",
-            found=f"{rows} x {cols}",
-            remedy=f"--set network.fine.shape=[{rows},{rows}].",
+            expected=f"square tiles ({key})", found=f"{rows} x {cols}", remedy=f"--set {key}=[{rows},{rows}]."
         )
+
+
+def _key(settings: TrainSettings, grid: Literal["coarse", "fine"]) -> str:
+    """The setting that holds the shape of the coarse grid or of tiles."""
+    if isinstance(settings.network, NetworkSettings):
+        return f"network.{grid}.shape"
+    return "network.coarse_shape" if grid == "coarse" else "network.tile_shape"
 
 
 def _check_stations(archive: Archive, settings: TrainSettings) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import netCDF4
 import numpy as np
 
-from cranpm.baselines import Baseline
+from cranpm.baselines import SimpleBaseline
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Grid
 
@@ -44,7 +44,7 @@ class Simple:
     """A baseline computed from the archive."""
 
     name: str
-    baseline: Baseline
+    baseline: SimpleBaseline
 
     def facts(self) -> dict[str, Any]:
         return {"kind": self.name, "resolution": self.baseline.resolution, "parameters": None}

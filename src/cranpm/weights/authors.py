@@ -13,11 +13,12 @@ from cranpm.core.grid import DOMAINS
 from cranpm.network import ReleasedSettings
 from cranpm.network.released import CHANNELS, SCALES
 from cranpm.network.scaling import Scales
-from cranpm.weights.card import Card, ReleasedKind
+from cranpm.weights.card import Card, NetworkCard
 
 CONFIG = "config.json"
 _ABOUT = """The network as its authors released it, run by our code. It differs from the paper's: plain transformer
-blocks, lead time in the coarse branch, one wind vector a tile, a weak elevation bias. Its wind scan changes nothing."""
+blocks, lead time in the coarse branch, one wind vector per tile, a weak elevation bias. Its wind scan has no
+effect."""
 _UNITS = {"u": "m s-1", "v": "m s-1", "t": "K", "m": "Pa", "s": "Pa", "q": "kg kg-1", "z": "m2 s-2", "c": "ug m-3"}
 
 
@@ -44,7 +45,7 @@ def card(config: Mapping[str, Any]) -> Card:
     known = settings.channels == len(CHANNELS)
     names = CHANNELS if known else tuple(f"unnamed{index}" for index in range(settings.channels))
     return Card(
-        network=ReleasedKind(settings=settings),
+        network=NetworkCard(kind=settings.kind, settings=settings),
         scales=SCALES if known else Scales(mean=(0.0,) * len(names), spread=(1.0,) * len(names)),
         channels=tuple((name, _UNITS[name[0]] if known else "1") for name in names),
         leads=settings.leads,

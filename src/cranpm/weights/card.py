@@ -1,47 +1,67 @@
 """What must be known about weights to use them rightly, and the refusal of data that do not fit."""
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializeAsAny,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
+import cranpm.baselines.learned  # noqa: F401  registers the learned baselines
 from cranpm import __version__
-from cranpm.baselines.learned.baseline import OpponentName, OpponentSettings
-from cranpm.core.channels import COARSE
+from cranpm.core.channels import COARSE, Channel
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import COARSE_STEP, FINE_STEP, Grid
-from cranpm.network import NetworkSettings, ReleasedSettings
-from cranpm.network.registry import AnyNetwork
+from cranpm.network import NETWORKS, ForecastNetwork, ForecastSettings
 from cranpm.network.scaling import Scales
 
 LICENCE = "Apache-2.0"
 
 
-class CranPMKind(BaseModel):
-    """The paper's network."""
+def unreadable(error: ValidationError, table: str = "") -> CranpmError:
+    """The refusal of a card that this version cannot read; `table` is where in it the values stand."""
+    problem = error.errors()[0]
+    return CranpmError(
+        expected="settings.json as this version writes it",
+        found=f"{'.'.join(map(str, (*table.split(), *problem['loc'])))}: {problem['msg']}",
+        remedy="Use the version of cranpm that wrote it.",
+    )
+
+
+class NetworkCard(BaseModel):
+    """Which network: the name under which it is registered, and its settings."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    kind: Literal["cran-pm"] = "cran-pm"
-    settings: NetworkSettings
 
+    kind: str
+    settings: SerializeAsAny[ForecastSettings]
 
-class ReleasedKind(BaseModel):
-    """The network as its authors released it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    kind: Literal["released"] = "released"
-    settings: ReleasedSettings
-
-
-class OpponentKind(BaseModel):
-    """A learned opponent."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    kind: OpponentName
-    settings: OpponentSettings
+    @field_validator("settings", mode="before")
+    @classmethod
+    def _of_kind(cls, value: Any, info: ValidationInfo) -> Any:
+        if not isinstance(value, Mapping) or "kind" not in info.data:
+            return value
+        kind = info.data["kind"]
+        if kind not in NETWORKS:
+            raise CranpmError(
+                expected=f"weights of a network that is known here: {', '.join(NETWORKS)}",
+                found=repr(kind),
+                remedy="Install the package whose plugin registers it, or use other weights.",
+            )
+        try:
+            return NETWORKS[kind].settings.model_validate({"kind": kind, **value})
+        except ValidationError as error:
+            raise unreadable(error, "network settings") from None
 
     @model_validator(mode="after")
-    def _same(self) -> "OpponentKind":
+    def _same(self) -> "NetworkCard":
         if self.kind != self.settings.kind:
             raise ValueError(f"{self.kind} with settings of {self.settings.kind}")
         return self
@@ -53,7 +73,7 @@ class Card(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: Literal[1] = 1
-    network: Annotated[CranPMKind | ReleasedKind | OpponentKind, Field(discriminator="kind")]
+    network: NetworkCard
     scales: Scales
     channels: tuple[tuple[str, str], ...]
     """Name and unit of the coarse channels of one day, in order."""
@@ -89,14 +109,16 @@ class Card(BaseModel):
             raise ValueError(f"this version knows grids of {COARSE_STEP} and {FINE_STEP} degrees")
         return self
 
+    @property
+    def channel_names(self) -> tuple[str, ...]:
+        """Coarse channels of one day, in the order in which the network reads them."""
+        return tuple(name for name, _ in self.channels)
+
     def check(self, channels: Sequence[str], coarse: Grid, fine: Grid, leads: Sequence[int]) -> None:
-        """Refuse data that these weights were not made for: other channels, grid steps, half-cell shifts, leads."""
-        own = [name for name, _ in self.channels]
-        for index, (wanted, found) in enumerate(zip(own, channels, strict=False)):
-            if wanted != found:
-                _refuse(f"{wanted} as channel {index}", found)
-        if len(own) != len(channels):
-            _refuse(f"{len(own)} channels", str(len(channels)))
+        """Refuse data that these weights were not made for: other grid steps, half-cell shifts, leads, or without
+        one of their channels; which others there are, and in which order, does not matter."""
+        if missing := [name for name in self.channel_names if name not in channels]:
+            _refuse(f"the channels {', '.join(missing)}", f"only {', '.join(channels)}")
         for name, step, grid in (("coarse", self.coarse_step, coarse), ("fine", self.fine_step, fine)):
             if abs(grid.step - step) > 1e-9:
                 _refuse(f"a {name} grid of {step} degrees", f"{grid.step} degrees")
@@ -114,19 +136,12 @@ def _refuse(expected: str, found: str) -> None:
     )
 
 
-def card_for(network: AnyNetwork, **facts: Any) -> Card:
-    """The card of a network of the 35 channels; `facts` are domain, data, source, changes, licence, about."""
-    kind: CranPMKind | OpponentKind
-    if isinstance(network.settings, NetworkSettings):
-        kind = CranPMKind(settings=network.settings)
-    elif isinstance(network.settings, OpponentSettings):
-        kind = OpponentKind(kind=network.settings.kind, settings=network.settings)
-    else:
-        raise TypeError("the card of the released network comes from its authors' folder")
+def card_for(network: ForecastNetwork, channels: Sequence[Channel] = COARSE, **facts: Any) -> Card:
+    """The card of a network of these channels; `facts` are domain, data, source, changes, licence, about."""
     return Card(
-        network=kind,
+        network=NetworkCard(kind=network.settings.kind, settings=network.settings),
         scales=network.scales,
-        channels=tuple((channel.name, channel.unit) for channel in COARSE),
+        channels=tuple((channel.name, channel.unit) for channel in channels),
         leads=network.settings.leads,
         **{name: value for name, value in facts.items() if value is not None},
     )

@@ -14,7 +14,7 @@ MINUTES = 15
 
 
 def import_weights(source: Path, out: Path) -> Weights:
-    """Turn a Lightning checkpoint, or the authors' folder, into a sealed folder `out`; the pickle is opened in a
+    """Turn a Lightning checkpoint, or the authors' folder, into a folder of weights `out`; the pickle is opened in a
     process that can do nothing but compute."""
     weights = load_weights(source) if source.is_dir() else _from_checkpoint(source)
     save_weights(out, weights.network, weights.card)

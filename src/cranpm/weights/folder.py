@@ -14,9 +14,10 @@ from torch import Tensor
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.files import read_file, read_folder, write_folder
-from cranpm.network.registry import AnyNetwork, build
+from cranpm.network import NETWORKS, ForecastNetwork, build
+from cranpm.network.interface import current_names
 from cranpm.weights import authors
-from cranpm.weights.card import Card
+from cranpm.weights.card import Card, unreadable
 from cranpm.weights.readme import readme
 
 SHIPPED = Path(__file__).parent / "shipped"
@@ -28,12 +29,12 @@ TENSORS, SETTINGS, README = "model.safetensors", "settings.json", "README.md"
 class Weights:
     """A network ready to forecast, what is known about it, and the checksum that names it in provenance."""
 
-    network: AnyNetwork
+    network: ForecastNetwork
     card: Card
     sha256: str
 
 
-def save_weights(folder: Path, network: AnyNetwork, card: Card) -> None:
+def save_weights(folder: Path, network: ForecastNetwork, card: Card) -> None:
     """Write a folder of weights; it appears whole or not at all, and an existing one is never replaced."""
     tensors = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
     settings = json.dumps(card.model_dump(mode="json"), indent=1, allow_nan=False) + "\n"
@@ -76,12 +77,7 @@ def _load_ours(folder: Path) -> Weights:
     try:
         card = Card.model_validate_json(files[SETTINGS])
     except ValidationError as error:
-        problem = error.errors()[0]
-        raise CranpmError(
-            expected=f"{SETTINGS} as this version writes it",
-            found=f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}",
-            remedy="Use the version of cranpm that wrote it.",
-        ) from None
+        raise unreadable(error) from None
     network = _network(card, parse_tensors(files[TENSORS], folder))
     return Weights(network, card, sha256)
 
@@ -93,11 +89,12 @@ def from_authors(tensors: Mapping[str, Tensor], config: Mapping[str, object]) ->
     return Weights(network, card, hashlib.sha256(save(dict(tensors))).hexdigest())
 
 
-def _network(card: Card, tensors: Mapping[str, Tensor]) -> AnyNetwork:
+def _network(card: Card, tensors: Mapping[str, Tensor]) -> ForecastNetwork:
     """A network with these tensors: exactly its names and shapes, floating-point, finite.
 
     Compared on the meta device first, so that false sizes in the settings cost no memory.
     """
+    tensors = current_names(NETWORKS[card.network.kind].network, tensors)
     with torch.device("meta"):
         own = build(card.network.settings, card.scales).state_dict()
     for problem, names in (("missing", own.keys() - tensors.keys()), ("unknown", tensors.keys() - own.keys())):
@@ -112,7 +109,7 @@ def _network(card: Card, tensors: Mapping[str, Tensor]) -> AnyNetwork:
         if not tensor.isfinite().all():
             _misfit(f"finite numbers in {name}", "NaN or infinity")
     network = build(card.network.settings, card.scales)
-    network.load_state_dict(dict(tensors))
+    network.load_state_dict(tensors)
     return network.eval()
 
 

@@ -1,11 +1,11 @@
 """The model card: what a person reads before using weights."""
 
+from cranpm.network import ForecastNetwork
 from cranpm.network.cost import size
-from cranpm.network.registry import AnyNetwork
 from cranpm.weights.card import Card
 
 
-def readme(card: Card, network: AnyNetwork) -> str:
+def readme(card: Card, network: ForecastNetwork) -> str:
     """README.md of a folder of weights, with the front matter that model hubs read."""
     channels = "\n".join(
         f"| {name} | {unit} | {mean:g} | {spread:g} |"
@@ -46,5 +46,5 @@ weights = load_weights("this folder")  # refuses a changed byte
 |---|---|---|---|
 {channels}
 
-All settings of the network are in `settings.json`; `SHA256SUMS` seals the folder.
+All settings of the network are in `settings.json`; `SHA256SUMS` holds the checksum of every file.
 """

@@ -1,4 +1,4 @@
-"""The one place that opens a pickle, run as a process of its own: `python -m cranpm.weights.unpickle`.
+"""The one place that opens a pickle, run as a separate process: `python -m cranpm.weights.unpickle`.
 
 It reads the checkpoint into memory, opens its two outputs and confines itself. Only then does it unpickle, and
 `weights_only=True` admits tensors and plain containers alone.

@@ -1,4 +1,4 @@
-"""What the bodies of the learned opponents share: sizes, the interface, and the way back from tokens to cells."""
+"""What the backbones of the learned baselines share: sizes, the interface, and from tokens back to cells."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -9,13 +9,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 from torch.nn import functional
 
-FRAMES = 2
-"""Yesterday and today."""
 Positive = Annotated[int, Field(gt=0, le=4096)]
 
 
-class BodySettings(BaseModel):
-    """Sizes of a body; what they mean in detail is the body's."""
+class BackboneSettings(BaseModel):
+    """Sizes of a backbone; each backbone says what they mean in detail."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -28,11 +26,11 @@ class BodySettings(BaseModel):
     """Side of the groups of the wind scan, in tokens."""
 
 
-class Body(nn.Module, ABC):
+class Backbone(nn.Module, ABC):
     """From the frames of two days to fields for every lead, as many as `outputs`; 0 before training."""
 
     def __init__(
-        self, settings: BodySettings, channels: int, shape: tuple[int, int], leads: Sequence[int], outputs: int
+        self, settings: BackboneSettings, channels: int, shape: tuple[int, int], leads: Sequence[int], outputs: int
     ):
         super().__init__()
         self.settings, self.leads, self.outputs = settings, tuple(leads), outputs

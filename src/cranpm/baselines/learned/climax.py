@@ -6,8 +6,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from cranpm.baselines.learned.backbone import FRAMES, Body, BodySettings, ToCells
+from cranpm.baselines.learned.backbone import Backbone, BackboneSettings, ToCells
 from cranpm.network.attention import Block, SelfAttention, attend, heads_first
+from cranpm.network.context import DAYS_READ
 from cranpm.network.patches import pad, sine_cosine
 
 
@@ -26,14 +27,14 @@ class VariablePool(nn.Module):
         return self.out(attend(query, key, value, None)).squeeze(1)
 
 
-class ClimaX(Body):
+class ClimaX(Backbone):
     """The lead is added to every token, so that one network serves all leads."""
 
     def __init__(
-        self, settings: BodySettings, channels: int, shape: tuple[int, int], leads: Sequence[int], outputs: int
+        self, settings: BackboneSettings, channels: int, shape: tuple[int, int], leads: Sequence[int], outputs: int
     ):
         super().__init__(settings, channels, shape, leads, outputs)
-        width, variables = settings.width, FRAMES * channels
+        width, variables = settings.width, DAYS_READ * channels
         self.embed = nn.Conv2d(variables, variables * width, settings.patch, settings.patch, groups=variables)
         self.variable = nn.Parameter(0.02 * torch.randn(variables, width))
         self.pool = VariablePool(width, settings.heads)

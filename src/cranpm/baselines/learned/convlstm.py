@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from cranpm.baselines.learned.backbone import Body, BodySettings, ToCells
+from cranpm.baselines.learned.backbone import Backbone, BackboneSettings, ToCells
 from cranpm.network.patches import pad
 
 State = tuple[Tensor, Tensor]
@@ -26,11 +26,11 @@ class Cell(nn.Module):
         return torch.sigmoid(out) * torch.tanh(memory), memory
 
 
-class ConvLSTM(Body):
+class ConvLSTM(Backbone):
     """An encoder that reads yesterday and today, and a forecaster that begins with its states."""
 
     def __init__(
-        self, settings: BodySettings, channels: int, shape: tuple[int, int], leads: Sequence[int], outputs: int
+        self, settings: BackboneSettings, channels: int, shape: tuple[int, int], leads: Sequence[int], outputs: int
     ):
         super().__init__(settings, channels, shape, leads, outputs)
         width, patch = settings.width, settings.patch

@@ -7,8 +7,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from cranpm.baselines.learned.backbone import FRAMES, Body, BodySettings, ToCells
+from cranpm.baselines.learned.backbone import Backbone, BackboneSettings, ToCells
 from cranpm.network.attention import Mlp, SelfAttention, attend, heads_first
+from cranpm.network.context import DAYS_READ
 from cranpm.network.patches import pad, sine_cosine
 
 VECTORS = 8
@@ -76,16 +77,16 @@ class Stack(nn.Module):
         return tokens, vectors
 
 
-class Earthformer(Body):
+class Earthformer(Backbone):
     """Two levels of an encoder over the days; a decoder over the leads that asks the encoder's tokens at its place."""
 
     def __init__(
-        self, settings: BodySettings, channels: int, shape: tuple[int, int], leads: Sequence[int], outputs: int
+        self, settings: BackboneSettings, channels: int, shape: tuple[int, int], leads: Sequence[int], outputs: int
     ):
         super().__init__(settings, channels, shape, leads, outputs)
         width, heads, depth = settings.width, settings.heads, settings.depth
         self.embed = nn.Conv2d(channels, width, settings.patch, settings.patch)
-        self.time, self.ahead = (nn.Parameter(torch.randn(count, 1, 1, width)) for count in (FRAMES, len(leads)))
+        self.time, self.ahead = (nn.Parameter(torch.randn(count, 1, 1, width)) for count in (DAYS_READ, len(leads)))
         self.vectors = nn.Parameter(0.02 * torch.randn(1, VECTORS, width))
         self.upper, self.lower = Stack(width, heads, depth), Stack(width, heads, depth)
         self.down = nn.Sequential(nn.LayerNorm(4 * width), nn.Linear(4 * width, width))
@@ -100,7 +101,7 @@ class Earthformer(Body):
     ) -> Float[Tensor, "b leads out h w"]:
         days, leads, shape = frames.shape[0], len(self.leads), (frames.shape[3], frames.shape[4])
         tokens = self.embed(pad(frames.flatten(0, 1), 2 * self.settings.patch))
-        tokens = tokens.unflatten(0, (days, FRAMES)).permute(0, 1, 3, 4, 2)
+        tokens = tokens.unflatten(0, (days, DAYS_READ)).permute(0, 1, 3, 4, 2)
         tokens = tokens + self.time + _places(tokens)
         upper, vectors = self.upper(tokens, self.vectors.expand(days, -1, -1))
         lower, vectors = self.lower(self.down(_merge(upper)), vectors)

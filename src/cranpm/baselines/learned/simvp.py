@@ -6,7 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from cranpm.baselines.learned.backbone import FRAMES, Body, BodySettings, ToCells
+from cranpm.baselines.learned.backbone import Backbone, BackboneSettings, ToCells
+from cranpm.network.context import DAYS_READ
 from cranpm.network.patches import pad
 
 KERNELS = (3, 5, 7, 11)
@@ -37,17 +38,17 @@ class Inception(nn.Module):
         return x + torch.stack([branch(narrow) for branch in self.branches]).sum(dim=0)
 
 
-class SimVP(Body):
+class SimVP(Backbone):
     """Encoder for each day, translator over the days together, decoder for each lead with a bridge from the encoder."""
 
     def __init__(
-        self, settings: BodySettings, channels: int, shape: tuple[int, int], leads: Sequence[int], outputs: int
+        self, settings: BackboneSettings, channels: int, shape: tuple[int, int], leads: Sequence[int], outputs: int
     ):
         super().__init__(settings, channels, shape, leads, outputs)
         width, patch = settings.width, settings.patch
         self.first = ConvNorm(channels, width, patch, stride=patch)
         self.encoder = nn.Sequential(ConvNorm(width, width, 3), ConvNorm(width, width, 3))
-        inner = width * FRAMES
+        inner = width * DAYS_READ
         self.translator = nn.Sequential(*(Inception(inner) for _ in range(settings.depth)))
         self.lead = nn.Conv2d(inner, width * len(leads), 1)
         self.decoder = nn.Sequential(ConvNorm(2 * width, width, 3), ConvNorm(width, width, 3))
@@ -58,8 +59,8 @@ class SimVP(Body):
     ) -> Float[Tensor, "b leads out h w"]:
         days, leads, shape = frames.shape[0], len(self.leads), (frames.shape[3], frames.shape[4])
         skip = self.first(pad(frames.flatten(0, 1), self.settings.patch))
-        hidden = self.encoder(skip).unflatten(0, (days, FRAMES)).flatten(1, 2)
+        hidden = self.encoder(skip).unflatten(0, (days, DAYS_READ)).flatten(1, 2)
         ahead = self.lead(self.translator(hidden)).unflatten(1, (leads, -1)).flatten(0, 1)
-        today = skip.unflatten(0, (days, FRAMES))[:, -1].repeat_interleave(leads, dim=0)
+        today = skip.unflatten(0, (days, DAYS_READ))[:, -1].repeat_interleave(leads, dim=0)
         cells = self.out(self.decoder(torch.cat([ahead, today], dim=1)), shape)
         return cells.unflatten(0, (days, leads))

@@ -5,18 +5,19 @@ from collections.abc import Sequence
 from jaxtyping import Float
 from torch import Tensor
 
-from cranpm.baselines.learned.backbone import FRAMES, Body, BodySettings, ToCells
+from cranpm.baselines.learned.backbone import Backbone, BackboneSettings, ToCells
+from cranpm.network.context import DAYS_READ
+from cranpm.network.cranpm_settings import BranchSettings, NetworkSettings
 from cranpm.network.encoder import Encoder
-from cranpm.network.settings import BranchSettings, NetworkSettings
 
 ELEVATION_SCALE_M = 1000.0
 
 
-class TopoFlow(Body):
+class TopoFlow(Backbone):
     """CRAN-PM's coarse branch alone, with a head that gives the cells of every lead."""
 
     def __init__(
-        self, settings: BodySettings, channels: int, shape: tuple[int, int], leads: Sequence[int], outputs: int
+        self, settings: BackboneSettings, channels: int, shape: tuple[int, int], leads: Sequence[int], outputs: int
     ):
         super().__init__(settings, channels, shape, leads, outputs)
         branch = BranchSettings(
@@ -28,7 +29,7 @@ class TopoFlow(Body):
             window=settings.window,
             elevation_scale_m=ELEVATION_SCALE_M,
         )
-        self.encoder = Encoder(branch, FRAMES * channels, NetworkSettings(dropout=0.0, drop_path=0.0))
+        self.encoder = Encoder(branch, DAYS_READ * channels, NetworkSettings(dropout=0.0, drop_path=0.0))
         self.out = ToCells(settings.width, settings.patch, len(leads) * outputs)
 
     def forward(

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from cranpm.archive.store import Archive
-from cranpm.baselines.simple.baseline import Baseline
+from cranpm.baselines.simple.simple_baseline import SimpleBaseline
 from cranpm.core.days import LEADS
 from cranpm.core.grid import EVERYWHERE, Array, Window
 from cranpm.core.packing import ARCHIVED, STEP_UGM3
@@ -108,7 +108,7 @@ def _cycle(day: date, cycle: tuple[float, float]) -> float:
     return 1 + cycle[0] * math.cos(_angle(day)) + cycle[1] * math.sin(_angle(day))
 
 
-class FittedBaseline(Baseline):
+class FittedBaseline(SimpleBaseline):
     """A baseline with numbers that were fitted on training days."""
 
     def __init__(self, archive: Archive, fitted: DampedPersistence):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AliasChoices,
     BaseModel,
     ConfigDict,
     Field,
@@ -13,15 +14,17 @@ from pydantic import (
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
+    SerializeAsAny,
     field_validator,
     model_validator,
 )
 
-from cranpm.baselines.learned.baseline import OpponentName, OpponentSettings, opponent
+import cranpm.baselines.learned  # noqa: F401  registers the learned baselines
 from cranpm.core.days import DayRange, Splits, parse_days
 from cranpm.core.settings import load
-from cranpm.network import NetworkSettings, preset
+from cranpm.network import NETWORKS, ForecastSettings
 from cranpm.network.precision import Precision
+from cranpm.network.presets import read_network
 from cranpm.training.batches import SampleSettings
 from cranpm.training.loss import LossSettings
 
@@ -30,7 +33,7 @@ SHIPPED = Path(__file__).parent / "recipes"
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, validate_by_name=True)
 
 
 class OptimiserSettings(_Frozen):
@@ -41,8 +44,8 @@ class OptimiserSettings(_Frozen):
     """The cosine ends here."""
     weight_decay: NonNegativeFloat = 0.05
     """Not on biases, norms, embeddings, relative positions, alpha and beta."""
-    memory: Annotated[float, Field(gt=0, lt=1)] = 0.999
-    """Decay of the mean of squared gradients (Adam's second beta): lower forgets a rare, large gradient sooner."""
+    beta2: Annotated[float, Field(gt=0, lt=1)] = Field(0.999, validation_alias=AliasChoices("beta2", "memory"))
+    """Decay of the mean of squared gradients (Adam's second): lower forgets a rare, large gradient sooner."""
     warmup_epochs: NonNegativeFloat = 5
     epochs: PositiveInt = 30
     clip: PositiveFloat = 1.0
@@ -95,7 +98,7 @@ class SplitSettings(_Frozen):
         return Splits(self.train, self.validation, self.test)
 
 
-class StartSettings(_Frozen):
+class FinetuneSettings(_Frozen):
     """Weights to begin with instead of a new network, and which part of them may change."""
 
     weights: str
@@ -106,55 +109,42 @@ class StartSettings(_Frozen):
     """Of the changes, for `lora`."""
 
 
-class OpponentChoice(_Frozen):
-    """A learned opponent, to be trained in place of the network."""
-
-    kind: OpponentName
-    size: Literal["small", "paper"] = "small"
-    patch: PositiveInt | None = None
-    """Side of its tokens in coarse cells, where the usual one does not suit the grid."""
-    start: Literal["coarse", "fine", "mean"] = "coarse"
-    """What its change is added to: see `OpponentSettings`."""
-
-
 class TrainSettings(_Frozen):
     """A training run."""
 
     splits: SplitSettings
-    network: NetworkSettings
-    """A table with `preset` and the settings that differ from it."""
+    network: SerializeAsAny[ForecastSettings]
+    """A table with `kind` (cran-pm unless named), perhaps `preset`, and the settings of that network."""
     loss: LossSettings = LossSettings()
     samples: SampleSettings = SampleSettings()
     optimiser: OptimiserSettings = OptimiserSettings()
     machine: MachineSettings = MachineSettings()
     scores: ScoreSettings = ScoreSettings()
-    start: StartSettings | None = None
-    opponent: OpponentChoice | None = None
-    """Train this instead, on the grid, tiles and leads of `network`."""
+    finetune: FinetuneSettings | None = Field(None, validation_alias=AliasChoices("finetune", "start"))
+    baseline: dict[str, Any] | None = Field(None, validation_alias=AliasChoices("baseline", "opponent"))
+    """Train another registered network instead, on the grid, tiles, channels and leads of `network`: its `kind` and
+    its settings; of the learned baselines `size`, `patch` and `start`."""
 
     @property
-    def model(self) -> NetworkSettings | OpponentSettings:
+    def model(self) -> ForecastSettings:
         """What is trained."""
-        network, chosen = self.network, self.opponent
-        if chosen is None:
-            return network
-        given = {"shape": network.coarse_shape, "tile": network.tile_shape[0], "leads": network.leads}
-        given |= {"start": chosen.start, "smooth_change": network.smooth_change}
-        return opponent(chosen.kind, chosen.size, chosen.patch, **given)
+        if self.baseline is None:
+            return self.network
+        kind = str(self.baseline.get("kind"))
+        return NETWORKS[kind].settings.on_grid_of(self.network, **self.baseline)
 
     @model_validator(mode="after")
     def _agrees(self) -> "TrainSettings":
-        if self.opponent and (self.start or not self.network.delta or not self.network.yesterday):
-            raise ValueError("an opponent begins anew, reads yesterday, and chooses by opponent.start what it changes")
+        if self.baseline and self.finetune:
+            raise ValueError("a baseline is trained from the beginning: leave out finetune, or the baseline")
+        if not self.model.trainable:
+            raise ValueError(f"{self.model.kind} forecasts with the weights of its authors and is not trained here")
         return self
 
     @field_validator("network", mode="before")
     @classmethod
-    def _from_preset(cls, value: Any) -> Any:
-        if not isinstance(value, Mapping) or "preset" not in value:
-            return value
-        given = {key: inner for key, inner in value.items() if key != "preset"}
-        return _merged(preset(str(value["preset"])).model_dump(), given)
+    def _by_kind(cls, value: Any) -> Any:
+        return read_network(value) if isinstance(value, Mapping) else value
 
     def to_json(self, defaults: bool = True) -> dict[str, Any]:
         """Plain values that `model_validate` reads back; without `defaults`, those that a newer field cannot change."""
@@ -168,9 +158,3 @@ def load_settings(path: Path, overrides: Sequence[str] = (), **given: Any) -> Tr
     if not path.exists() and path.parent == Path() and shipped.is_file():
         path = shipped
     return load(TrainSettings, path, overrides, **given)
-
-
-def _merged(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """`base` with the values of `given`, table by table."""
-    both = {key: _merged(base[key], value) for key, value in given.items() if isinstance(base.get(key), Mapping)}
-    return {**base, **given, **both}

@@ -1,4 +1,4 @@
-"""The paper's learned opponents: networks at 25 km, with the interface of ours, so that one loop trains them all.
+"""The paper's learned baselines: networks at 25 km, with the interface of ours, so that one loop trains them all.
 
 Each reads what CRAN-PM reads, PM2.5 as means over coarse cells, and gives a change of the coarse field for every lead.
 What they forecast at 1 km is that field, refined bilinearly.
@@ -6,15 +6,15 @@ What they forecast at 1 km is that field, refined bilinearly.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from torch import Tensor
 from torch.nn import functional
 
-from cranpm.baselines.learned.backbone import FRAMES, Body, BodySettings
+from cranpm.baselines.learned.backbone import Backbone, BackboneSettings, Positive
 from cranpm.baselines.learned.climax import ClimaX
 from cranpm.baselines.learned.convlstm import ConvLSTM
 from cranpm.baselines.learned.earthformer import Earthformer
@@ -23,48 +23,62 @@ from cranpm.baselines.learned.topoflow import TopoFlow
 from cranpm.core.days import LEADS
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import COARSE_STEP, FINE_STEP
-from cranpm.network.context import TwoSteps, check_channels, check_finite, check_tiles, lead_index
+from cranpm.core.settings import validate
+from cranpm.network.context import DAYS_READ, check_day, check_tiles, lead_index
 from cranpm.network.cranpm import FINE_SCALE
+from cranpm.network.cranpm_settings import NetworkSettings
+from cranpm.network.interface import DayInputs, ForecastNetwork, ForecastSettings, TileInputs
+from cranpm.network.registry import register
 from cranpm.network.scaling import Scales
 from cranpm.network.token_geometry import token_centres
 
-OpponentName = Literal["convlstm", "simvp", "earthformer", "climax", "topoflow"]
-BODIES: Mapping[OpponentName, type[Body]] = {
+BaselineName = Literal["convlstm", "simvp", "earthformer", "climax", "topoflow"]
+BACKBONES: Mapping[str, type[Backbone]] = {
     "convlstm": ConvLSTM,
     "simvp": SimVP,
     "earthformer": Earthformer,
     "climax": ClimaX,
     "topoflow": TopoFlow,
 }
-SIZES: Mapping[str, Mapping[OpponentName, BodySettings]] = {
+SIZES: Mapping[str, Mapping[str, BackboneSettings]] = {
     "paper": {
-        "convlstm": BodySettings(patch=2, width=168, depth=2),
-        "simvp": BodySettings(patch=2, width=112, depth=6),
-        "earthformer": BodySettings(patch=2, width=384, depth=2, heads=8),
-        "climax": BodySettings(patch=4, width=640, depth=11, heads=10),
-        "topoflow": BodySettings(patch=4, width=640, depth=11, heads=10, window=7),
+        "convlstm": BackboneSettings(patch=2, width=168, depth=2),
+        "simvp": BackboneSettings(patch=2, width=112, depth=6),
+        "earthformer": BackboneSettings(patch=2, width=384, depth=2, heads=8),
+        "climax": BackboneSettings(patch=4, width=640, depth=11, heads=10),
+        "topoflow": BackboneSettings(patch=4, width=640, depth=11, heads=10, window=7),
     },
     "small": {
-        "convlstm": BodySettings(patch=2, width=48, depth=2),
-        "simvp": BodySettings(patch=2, width=32, depth=3),
-        "earthformer": BodySettings(patch=2, width=48, depth=1, heads=4),
-        "climax": BodySettings(patch=4, width=96, depth=3, heads=4),
-        "topoflow": BodySettings(patch=4, width=96, depth=3, heads=4, window=7),
+        "convlstm": BackboneSettings(patch=2, width=48, depth=2),
+        "simvp": BackboneSettings(patch=2, width=32, depth=3),
+        "earthformer": BackboneSettings(patch=2, width=48, depth=1, heads=4),
+        "climax": BackboneSettings(patch=4, width=96, depth=3, heads=4),
+        "topoflow": BackboneSettings(patch=4, width=96, depth=3, heads=4, window=7),
     },
 }
 """About as large as in the paper's table 1 (8.2, 4.9, 61, 57 and 61 M parameters), and for two cores."""
 
 
-class OpponentSettings(BaseModel):
-    """A learned opponent: which, how large, and what its change is added to."""
+class BaselineChoice(BaseModel):
+    """What a table of settings says of a learned baseline; grid, tiles, channels and leads are another network's."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    coarse_pm25: ClassVar[bool] = True
-    """It reads PM2.5 at 25 km beside the coarse channels."""
+    kind: BaselineName
+    size: Literal["small", "paper"] = "small"
+    patch: Positive | None = None
+    """Side of its tokens in coarse cells, where the usual one does not suit the grid."""
+    start: Literal["coarse", "fine", "mean"] = "coarse"
+    """What its change is added to: see `LearnedBaselineSettings`."""
 
-    kind: OpponentName
-    body: BodySettings
+
+class LearnedBaselineSettings(ForecastSettings):
+    """A learned baseline: which, how large, and what its change is added to."""
+
+    coarse_pm25: ClassVar[bool] = True
+
+    kind: BaselineName
+    backbone: BackboneSettings = Field(validation_alias=AliasChoices("backbone", "body"))
     shape: tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]] = (168, 280)
     """Rows and columns of the coarse grid."""
     tile: Annotated[int, Field(gt=0)] = 512
@@ -76,6 +90,24 @@ class OpponentSettings(BaseModel):
     smooth_change: bool = False
     """Beside the shift, a share of what the change is added to, as in CRAN-PM with the same switch."""
 
+    @classmethod
+    def on_grid_of(cls, other: ForecastSettings, **given: Any) -> ForecastSettings:
+        """A baseline chosen by `BaselineChoice`, on the grid, tiles, channels and leads of another network.
+
+        Where that is CRAN-PM, it must read yesterday and forecast the change; `smooth_change` is as there.
+        """
+        chosen = validate(BaselineChoice, given, "baseline")
+        grid = {"shape": other.coarse_shape, "tile": other.tile_shape[0], "leads": other.leads, "start": chosen.start}
+        if isinstance(other, NetworkSettings):
+            if not (other.delta and other.yesterday):
+                raise CranpmError(
+                    expected="network.delta and network.yesterday, beside a learned baseline",
+                    found=f"delta {other.delta}, yesterday {other.yesterday}",
+                    remedy="Leave both out; baseline.start chooses what the baseline's change is added to.",
+                )
+            grid["smooth_change"] = other.smooth_change
+        return learned_baseline(chosen.kind, chosen.size, chosen.patch, channels=other.channels, **grid)
+
     @property
     def coarse_shape(self) -> tuple[int, int]:
         return self.shape
@@ -86,26 +118,27 @@ class OpponentSettings(BaseModel):
 
     @property
     def resolution(self) -> str:
-        """At which forecasts are made."""
         return "1 km" if self.start == "fine" else "25 km"
 
 
-def opponent(name: str, size: str = "small", patch: int | None = None, **given: object) -> OpponentSettings:
-    """The settings of an opponent by name; `patch` is for grids that are smaller or larger than usual."""
-    if name not in get_args(OpponentName) or size not in SIZES:
+def learned_baseline(
+    name: str, size: str = "small", patch: int | None = None, **given: object
+) -> LearnedBaselineSettings:
+    """The settings of a learned baseline by name; `patch` is for grids that are smaller or larger than usual."""
+    if name not in BACKBONES or size not in SIZES:
         raise CranpmError(
-            expected=f"one of {', '.join(get_args(OpponentName))}, {' or '.join(SIZES)}",
+            expected=f"one of {', '.join(BACKBONES)}, {' or '.join(SIZES)}",
             found=f"{name}, {size}",
-            remedy="For example --model convlstm, --set opponent.size=small.",
+            remedy="For example --model convlstm, --set baseline.size=small.",
         )
-    body = SIZES[size][name]  # type: ignore[index]
-    body = body.model_copy(update={"patch": patch or body.patch})
-    return OpponentSettings.model_validate({"kind": name, "body": body, **given})
+    backbone = SIZES[size][name]
+    backbone = backbone.model_copy(update={"patch": patch or backbone.patch})
+    return LearnedBaselineSettings.model_validate({"kind": name, "backbone": backbone, **given})
 
 
 @dataclass(frozen=True)
 class CoarseForecast:
-    """What an opponent knows of one or more days: all of its forecast but the refining."""
+    """What a learned baseline knows of one or more days: all of its forecast but the refining."""
 
     change: Float[Tensor, "days leads out h w"]
     """Normalised: a shift and, with `smooth_change`, a share."""
@@ -171,56 +204,47 @@ def unblurred(field: Float[Tensor, "b ch h w"], known: Tensor) -> Float[Tensor, 
     return torch.where(mask > 0, sharp, torch.nan)
 
 
-class Opponent(TwoSteps):
-    """A body between the physical units of `Inputs` and of forecasts."""
+class LearnedBaseline(ForecastNetwork):
+    """A backbone between the physical units of `Inputs` and of forecasts."""
 
-    def __init__(self, settings: OpponentSettings, scales: Scales):
-        super().__init__(settings.channels, scales)
-        self.settings = settings
+    settings: LearnedBaselineSettings
+    earlier_names: ClassVar[Mapping[str, str]] = {"body.": "backbone."}
+
+    def __init__(self, settings: LearnedBaselineSettings, scales: Scales):
+        super().__init__(settings, scales)
         channels = settings.channels + 5  # PM2.5; elevation, where there is PM2.5, latitude, longitude
         outputs = 2 if settings.smooth_change else 1
-        self.body = BODIES[settings.kind](settings.body, channels, settings.shape, settings.leads, outputs)
+        self.backbone = BACKBONES[settings.kind](settings.backbone, channels, settings.shape, settings.leads, outputs)
 
-    def encode_day(
-        self,
-        coarse: Float[Tensor, "days ch h w"],
-        wind: Float[Tensor, "days 2 h w"],
-        elevation: Float[Tensor, "days h w"],
-        corner: Float[Tensor, "days 2"],
-    ) -> CoarseForecast:
-        """As in CRAN-PM; `coarse` holds today's channels, yesterday's, and PM2.5 at 25 km of today and yesterday."""
-        channels = self.settings.channels
-        check_channels(FRAMES * (channels + 1), coarse.shape[1])
-        fields, pm25 = coarse[:, : FRAMES * channels], coarse[:, FRAMES * channels :]
-        check_finite(coarse=fields, wind=wind, elevation=elevation)
-        by_day = (fields.unflatten(1, (FRAMES, -1)) - self.coarse_mean) / self.coarse_spread
+    def encode_day(self, day: DayInputs) -> CoarseForecast:
+        """As in CRAN-PM; after the channels of both days it reads PM2.5 at 25 km of today and yesterday."""
+        check_day(day, self.settings)
+        fields, pm25 = day.coarse.tensor_split([DAYS_READ * self.settings.channels], dim=1)
+        by_day = (fields.unflatten(1, (DAYS_READ, -1)) - self.coarse_mean) / self.coarse_spread
         known = torch.nan_to_num((pm25 - self.scales.pm25_mean) / self.scales.pm25_spread)[:, :, None]
-        rows, cols = elevation.shape[1:]
-        lat, lon = token_centres(corner, rows, cols, COARSE_STEP).unflatten(1, (rows, cols)).unbind(3)
+        rows, cols = day.elevation.shape[1:]
+        lat, lon = token_centres(day.corner, rows, cols, COARSE_STEP).unflatten(1, (rows, cols)).unbind(3)
         metres, *degrees = FINE_SCALE
-        where = (elevation / metres, pm25[:, 0].isfinite().float(), lat / degrees[0], lon / degrees[1])
+        where = (day.elevation / metres, pm25[:, 0].isfinite().float(), lat / degrees[0], lon / degrees[1])
         ground = torch.stack(where, dim=1)
-        frames = torch.cat([by_day, known, ground[:, None].expand(-1, FRAMES, -1, -1, -1)], dim=2)
-        change = self.body(frames.flip(1), wind, elevation)  # yesterday first
+        frames = torch.cat([by_day, known, ground[:, None].expand(-1, DAYS_READ, -1, -1, -1)], dim=2)
+        change = self.backbone(frames.flip(1), day.wind, day.elevation)  # yesterday first
         whole = torch.ones_like(change[:, :1, 0])
         return CoarseForecast(
             unblurred(change.flatten(1, 2), whole).unflatten(1, change.shape[1:3]),
             unblurred(pm25[:, :1], pm25[:, :1].isfinite()),
-            corner,
+            day.corner,
         )
 
     def forecast_tile(
-        self,
-        context: CoarseForecast,
-        fine: Float[Tensor, "tiles 5 h w"],
-        position: Float[Tensor, "tiles 2"],
-        lead: Int[Tensor, " tiles"],
+        self, context: CoarseForecast, tile: TileInputs, lead: Int[Tensor, " tiles"]
     ) -> Float[Tensor, "tiles h w"]:
-        """PM2.5 (ug m-3) `lead` days ahead, NaN where today's is missing; arguments as in CRAN-PM."""
+        """PM2.5 (ug m-3) `lead` days ahead, NaN where today's is missing."""
+        fine = tile.fine
         check_tiles(context.days, fine.shape[0])
         rows, cols = fine.shape[2:]
         day = torch.arange(context.days, device=lead.device).repeat_interleave(fine.shape[0] // context.days)
-        refined = Refinement.of(context.corner[day], context.today.shape[2:], position, (rows, cols))
+        refined = Refinement.of(context.corner[day], context.today.shape[2:], tile.position, (rows, cols))
         shift, *share = refined(context.change[day, lead_index(lead, self.settings.leads)]).unbind(1)
         missing = torch.where(fine[:, 0].isnan(), torch.nan, 0.0)
         if self.settings.start == "fine":
@@ -235,3 +259,7 @@ class Opponent(TwoSteps):
         for part in share:  # one, or none
             change = change + part * torch.nan_to_num((begin - self.scales.pm25_mean) / self.scales.pm25_spread)
         return begin + missing + change * self.scales.pm25_spread
+
+
+for _name in BACKBONES:
+    register(_name, LearnedBaselineSettings)(LearnedBaseline)

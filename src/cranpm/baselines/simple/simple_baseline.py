@@ -1,4 +1,4 @@
-"""What the simple opponents have in common."""
+"""What the simple baselines have in common."""
 
 from abc import ABC, abstractmethod
 from datetime import date
@@ -7,7 +7,7 @@ from cranpm.archive.store import Archive
 from cranpm.core.grid import EVERYWHERE, Array, Window
 
 
-class Baseline(ABC):
+class SimpleBaseline(ABC):
     """A forecast that the archive alone can make."""
 
     resolution = "1 km"

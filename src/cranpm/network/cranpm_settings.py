@@ -5,18 +5,16 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from cranpm.core.days import LEADS
+from cranpm.network.interface import ForecastSettings, Positive
 
 FusionName = Literal["cross", "none", "add", "film", "concat", "coarse-queries-fine", "bidirectional"]
-Positive = Annotated[int, Field(gt=0, le=16384)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class BranchSettings(_Frozen):
+class BranchSettings(BaseModel):
     """One branch: patches, one elevation-aware block, then Swin blocks."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     shape: tuple[Positive, Positive]
     """Pixels (rows, columns) of the usual input; others run too, clamped to its relative positions."""
@@ -41,14 +39,12 @@ class BranchSettings(_Frozen):
         return -(-self.shape[0] // self.patch), -(-self.shape[1] // self.patch)
 
 
-class NetworkSettings(_Frozen):
+class NetworkSettings(ForecastSettings):
     """The whole network. The defaults are the paper's (96 M parameters)."""
 
-    coarse_pm25: ClassVar[bool] = False
-    """Whether it reads PM2.5 at 25 km beside the coarse channels."""
     resolution: ClassVar[str] = "1 km"
-    """At which forecasts are made."""
 
+    kind: Literal["cran-pm"] = "cran-pm"
     channels: Positive = 35
     """Coarse channels of one day; the network reads today's and yesterday's."""
     coarse: BranchSettings = BranchSettings(
@@ -71,7 +67,7 @@ class NetworkSettings(_Frozen):
     """How coarse tokens reach fine ones; `cross` is the paper's."""
     elevation_bias: bool = True
     elevation_form: Literal["rise", "barrier"] = "rise"
-    """What is above a query: the key, or (not in the paper) the highest ground on the straight way to it."""
+    """What is above a query: the key, or (not in the paper) the highest ground on the straight line to it."""
     elevation_channel: bool = True
     """Read a tile's elevation beside its PM2.5; without it relief enters by the bias alone."""
     wind_scan: bool = True
@@ -112,6 +108,10 @@ class NetworkSettings(_Frozen):
     @property
     def tile_shape(self) -> tuple[int, int]:
         return self.fine.shape
+
+    @property
+    def any_grid(self) -> bool:
+        return self.fusion == "none"
 
     @property
     def days(self) -> int:

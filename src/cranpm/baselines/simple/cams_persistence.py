@@ -7,13 +7,13 @@ from datetime import date
 
 import numpy as np
 
-from cranpm.baselines.simple.baseline import Baseline
+from cranpm.baselines.simple.simple_baseline import SimpleBaseline
 from cranpm.core.channels import INDEX
 from cranpm.core.grid import EVERYWHERE, Array, Window
 from cranpm.core.interpolation import refine
 
 
-class Cams(Baseline):
+class Cams(SimpleBaseline):
     """CAMS's PM2.5 of the start day."""
 
     resolution = "25 km"
