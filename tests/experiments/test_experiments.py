@@ -298,7 +298,7 @@ def test_interventions_change_what_they_say(archive):
             assert fine[4].isnan().all()
             assert torch.equal(fields[:, :35], coarse[:, :35])
             assert float(fields[0, 40].std()) == 0
-    assert torch.equal(plain.day(day)[0], coarse)
+    assert torch.equal(plain.day(day).coarse, coarse)
     assert Intervened(archive, scales, "wind of another day").another_day(day) != day
 
 
