@@ -3,10 +3,9 @@
 import json
 import shutil
 
-import pytest
 import torch
 from safetensors.torch import load, save
-from test_train import settings
+from test_train import interrupted, settings
 
 from cranpm.baselines.learned import learned_baseline
 from cranpm.core.files import read_folder, write_folder
@@ -68,13 +67,7 @@ def test_weights_of_an_old_learned_baseline_load(tmp_path):
 def test_an_old_run_of_a_learned_baseline_goes_on(month, tmp_path):
     wanted = settings("baseline.kind=simvp", "optimiser.epochs=1", "machine.save_steps=1")
     train(wanted, month, tmp_path / "whole")
-
-    def stop(row):
-        if row["step"] == 1:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(wanted, month, tmp_path / "cut", on_step=stop)
+    interrupted(wanted, month, tmp_path / "cut")
 
     def change(files):
         place = json.loads(files[PLACE])
