@@ -27,6 +27,7 @@ from cranpm.core.regions import parse_region, regions
 from cranpm.forecasting import engine as predict
 from cranpm.forecasting.tiles import Mosaic, adaptive_plan, seam_excess
 from cranpm.network import build
+from cranpm.network.precision import DTYPES
 from cranpm.training.inputs import Inputs
 from cranpm.weights import Weights, card_for, find_weights, save_weights
 from cranpm.weights.folder import SHIPPED
@@ -41,8 +42,14 @@ def weights() -> Weights:
     return Weights(network, card_for(network), "0" * 64)
 
 
-def forecast(archive, weights, **how):
-    return predict.predict(archive, archive.days[2], weights, **how)
+TOLERANCE_UGM3 = {"fp32": 1e-4, "bf16": 0.5}
+"""How far the same forecast may differ between kernels: bf16 keeps 8 bits of changes of up to some tens of ug m-3."""
+both_precisions = pytest.mark.parametrize("precision", TOLERANCE_UGM3)
+
+
+def forecast(archive, weights, precision="fp32", **how):
+    """In fp32 unless the test chooses: what the machine would choose is not the same everywhere."""
+    return predict.predict(archive, archive.days[2], weights, precision=precision, **how)
 
 
 def test_persistence_is_today_for_every_lead(archive):
@@ -66,11 +73,12 @@ def test_a_forecast_has_a_value_wherever_today_has_one(archive, weights):
     assert got.valid(3) - got.day == timedelta(days=3)
 
 
-def test_batches_agree(archive, weights):
-    """To 1e-4 ug m-3: other batches are computed by other kernels."""
-    one, many = (forecast(archive, weights, batch=size, leads=(2,)).fields for size in (1, 7))
-    assert np.nanmax(np.abs(one - many)) < 1e-4
-    again = forecast(archive, weights, batch=7, leads=(2,)).fields
+@both_precisions
+def test_batches_agree(archive, weights, precision):
+    """Up to rounding: other batches are computed by other kernels."""
+    one, many = (forecast(archive, weights, precision, batch=size, leads=(2,)).fields for size in (1, 7))
+    assert np.nanmax(np.abs(one - many)) < TOLERANCE_UGM3[precision]
+    again = forecast(archive, weights, precision, batch=7, leads=(2,)).fields
     assert np.array_equal(many, again, equal_nan=True)
 
 
@@ -82,30 +90,39 @@ def test_the_order_of_leads_and_their_company_do_not_matter(archive, weights):
     assert np.array_equal(three.of(1), other.of(1), equal_nan=True)
 
 
-def tile_alone(archive, weights, window):
+def tile_alone(archive, weights, window, precision="fp32"):
     """What the network says of one tile, T+1."""
     inputs, day = Inputs(archive), archive.days[2]
-    with torch.inference_mode():
+    with torch.inference_mode(), torch.autocast("cpu", DTYPES[precision], enabled=precision != "fp32"):
         context = weights.network.encode_day(inputs.day(day))
         ahead = weights.network.forecast_tile(context, inputs.tile(day, window), torch.tensor([1]))
-    return ahead[0].clamp(min=0).numpy()
+    return ahead[0].float().clamp(min=0).numpy()
 
 
-def test_where_one_tile_lies_alone_the_forecast_is_its_own(archive, weights):
+@both_precisions
+def test_where_one_tile_lies_alone_the_forecast_is_its_own(archive, weights, precision):
     plan = adaptive_plan(np.isfinite(archive.pm25(archive.days[2])), 128)
-    got, mosaic = forecast(archive, weights, leads=(1,)).fields[0], Mosaic(plan)
+    got, mosaic = forecast(archive, weights, precision, leads=(1,)).fields[0], Mosaic(plan)
+    atol = TOLERANCE_UGM3[precision]
     alone = 0
     for window in plan.windows()[:5]:
         only = mosaic.share(window) == 1
         alone += int(only.sum())
-        assert np.allclose(got[window][only], tile_alone(archive, weights, window)[only], atol=1e-4, equal_nan=True)
+        expected = tile_alone(archive, weights, window, precision)[only]
+        assert np.allclose(got[window][only], expected, rtol=0, atol=atol, equal_nan=True)
     assert alone > 100
 
 
-def test_a_region_holds_the_numbers_of_the_whole(archive, weights):
+@both_precisions
+def test_a_region_holds_the_numbers_of_the_whole(archive, weights, precision):
     window = (slice(100, 260), slice(210, 300))
-    whole, part = forecast(archive, weights).fields, forecast(archive, weights, region=window).fields
-    assert np.allclose(part, whole[:, *window], atol=1e-4, equal_nan=True)
+    whole, part = (forecast(archive, weights, precision, **how).fields for how in ({}, {"region": window}))
+    assert np.allclose(part, whole[:, *window], rtol=0, atol=TOLERANCE_UGM3[precision], equal_nan=True)
+
+
+def test_precisions_differ_by_no_more_than_the_rounding_of_bf16(archive, weights):
+    one, other = (forecast(archive, weights, name, leads=(1,)).fields for name in TOLERANCE_UGM3)
+    assert 0 < np.nanmax(np.abs(one - other)) < 4 * TOLERANCE_UGM3["bf16"]
 
 
 def test_seams_do_not_show(archive):
@@ -235,12 +252,13 @@ def test_weights_of_simulated_days_are_refused_on_real_ones(tmp_path, weights):
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler (g++)")
 def test_a_compiled_network_forecasts_the_same(archive, weights, tmp_path):
-    """In processes of their own: the shape checks of tests cannot be compiled."""
+    """In separate processes: the shape checks of tests cannot be compiled."""
     save_weights(tmp_path / "w", weights.network, weights.card)
     day, fields = archive.days[2], []
     for way in ([], ["--compile"]):
         line = ["forecast", "--archive", archive.location, "--day", str(day), "--weights", str(tmp_path / "w")]
         line += ["--leads", "1", "--format", "nc", "--out", str(tmp_path / f"out{len(way)}"), "-q", *way]
+        line += ["--precision", "fp32"]  # compiled bf16 rounds at other places, by up to 0.5 ug m-3
         subprocess.run([sys.executable, "-m", "cranpm", *line], check=True, capture_output=True)
         with xarray.open_dataset(tmp_path / f"out{len(way)}" / str(day) / f"pm25_{day}.nc") as dataset:
             fields.append(dataset.pm2p5.values)

@@ -17,7 +17,8 @@ from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Domain
 from cranpm.network import DayInputs, Released, ReleasedSettings, TileInputs, build, preset
 from cranpm.network.cost import size
-from cranpm.network.released import CHANNELS, SCALES, degrees_aligned
+from cranpm.network.released import degrees_aligned
+from cranpm.network.released_settings import CHANNELS, SCALES
 from cranpm.network.token_geometry import token_centres
 from cranpm.weights import load_weights
 
@@ -218,7 +219,8 @@ def test_a_published_folder_loads_strictly(tmp_path):
     theirs = their_tensors(network)
     theirs["local_branch.patch_embed.weight"] = theirs["local_branch.patch_embed.weight"].view(32, 5, 16, 16)
     sizes = SMALL.model_dump(exclude={"kind", "wind_bias", "coordinates"})
-    (tmp_path / "config.json").write_text(json.dumps({"model": sizes}))
+    published = sizes | {"decoder_depth": 4}  # their network never reads it
+    (tmp_path / "config.json").write_text(json.dumps({"model": published}))
     save_file(theirs, tmp_path / "model.safetensors")
     loaded = load_weights(tmp_path).network
     for name, tensor in network.state_dict().items():

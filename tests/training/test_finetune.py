@@ -1,19 +1,17 @@
-"""Tuning changes what it should and nothing else; a look before a run says what it costs and what would stop it."""
+"""Tuning changes what it should and nothing else; what would stop a run is refused before it begins."""
 
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-import requests
 import torch
 from command import run_cli
 from model_cases import batch, random_network
-from test_train import settings
+from test_train import interrupted, settings
 
 from cranpm.archive.store import Archive
 from cranpm.core.errors import CranpmError
-from cranpm.operate.doctor import machine_checks, run_checks, source_checks
 from cranpm.training import retention, train
 from cranpm.training.finetune import LowRank, merged, projections, starting_weights, tune
 from cranpm.training.recipe import SHIPPED, FinetuneSettings, load_settings
@@ -88,13 +86,7 @@ def test_merged_equals_unmerged():
 def test_tuning_goes_on_after_an_interruption(weights, month, tmp_path):
     wanted = settings(*start(weights, "lora"), "machine.save_steps=1")
     train(wanted, month, tmp_path / "whole")
-
-    def stop(row):
-        if row["step"] == 1:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(wanted, month, tmp_path / "cut", on_step=stop)
+    interrupted(wanted, month, tmp_path / "cut")
     train(wanted, month, tmp_path / "cut", resume=True)
     sums = [(tmp_path / run / "best" / "model.safetensors").read_bytes() for run in ("whole", "cut")]
     assert sums[0] == sums[1]
@@ -166,46 +158,3 @@ def test_a_run_never_takes_more_disk_than_it_asked_for(weights, month, tmp_path)
     network = load_weights(run / "best").network
     assert size / 1e9 <= retention.disk_need_gb(network, wanted)
     assert retention.disk_need_gb(network, settings("scores.keep=9")) > retention.disk_need_gb(network, wanted)
-
-
-def test_the_doctor_says_what_a_run_costs(month, tmp_path, monkeypatch):
-    checks = {check.name: check for check in run_checks(settings(), month, tmp_path)}
-    assert checks["the run"].found.startswith("12 steps: about")
-    assert checks["days"].found == "16 train, 3 validation, 3 test"
-    assert checks["memory"].verdict == "good"
-    assert not list(tmp_path.iterdir())
-    monkeypatch.setattr("cranpm.operate.doctor.free_memory_gb", lambda: 0.5)
-    checks = {check.name: check for check in run_checks(settings(), month, tmp_path)}
-    assert checks["memory"].verdict == "bad"
-    assert {check.name for check in machine_checks(tmp_path)} >= {"versions", "free memory", "free disk", "bf16"}
-
-
-def test_the_doctor_looks_at_keys_and_providers(monkeypatch):
-    class Answer:
-        status_code = 200
-
-    def head(url, **_):
-        if "zenodo" in url:
-            raise requests.ConnectionError("no route")
-        return Answer()
-
-    monkeypatch.setattr("cranpm.operate.doctor.requests.head", head)
-    monkeypatch.setattr("cranpm.operate.doctor.find_key", lambda: "secret")
-    checks = {check.name: check for check in source_checks()}
-    assert checks["key of the data stores"].found == "found"
-    assert checks["Zenodo"].verdict == "note"
-    assert checks["EEA"].found == "answers (200)"
-    assert "secret" not in str(checks)
-    monkeypatch.setattr("cranpm.operate.doctor.find_key", lambda: None)
-    assert source_checks()[0].verdict == "note"
-
-
-def test_the_doctors_command(month, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("cranpm.operate.doctor.gemm_peak", lambda _: 100.0)
-    line = ["doctor", "tiny.toml", "--out", str(tmp_path)]
-    assert run_cli(monkeypatch, *line, "--archive", month.location) == 0
-    assert "12 steps" in capsys.readouterr().out
-    assert run_cli(monkeypatch, *line) == 1
-    assert "settings and --archive together" in capsys.readouterr().err
-    monkeypatch.setattr("cranpm.operate.doctor.free_memory_gb", lambda: 0.5)
-    assert run_cli(monkeypatch, *line, "--archive", month.location) == 1

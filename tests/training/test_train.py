@@ -16,6 +16,7 @@ import torch
 from model_cases import batch, random_network
 
 from cranpm import cli
+from cranpm.archive.store import Archive
 from cranpm.baselines.simple.damped import DampedPersistence, fit_damped
 from cranpm.core.channels import COARSE
 from cranpm.core.days import DayRange, usable
@@ -38,6 +39,17 @@ TOML = SHIPPED / "tiny.toml"
 
 def settings(*overrides: str) -> TrainSettings:
     return load(TrainSettings, TOML, overrides)
+
+
+def interrupted(wanted: TrainSettings, archive: Archive, run: Path) -> None:
+    """A run that was stopped after its second step."""
+
+    def stop(row: dict[str, float]) -> None:
+        if row["step"] == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(wanted, archive, run, on_step=stop)
 
 
 def fingerprint(run: Path) -> str:

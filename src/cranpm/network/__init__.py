@@ -6,7 +6,8 @@ from cranpm.network.cranpm_settings import BranchSettings, NetworkSettings
 from cranpm.network.interface import DayInputs, ForecastNetwork, ForecastSettings, GridSettings, TileInputs
 from cranpm.network.presets import PRESETS, preset
 from cranpm.network.registry import NETWORKS, build, register
-from cranpm.network.released import Released, ReleasedSettings
+from cranpm.network.released import Released
+from cranpm.network.released_settings import ReleasedSettings
 
 __all__ = [
     "NETWORKS",

@@ -23,7 +23,7 @@ def attend(
     if bias is not None:
         bias = bias.to(query.dtype)
     if bias is not None and bias.requires_grad and query.device.type != "cuda":
-        # A CPU has no fused kernel for a bias that learns, and torch's own way looks for empty rows, which none is.
+        # A CPU has no fused kernel for a bias that learns, and torch's general kernel looks for empty rows: none is.
         logits = torch.matmul(query * query.shape[3] ** -0.5, key.transpose(2, 3)) + bias
         mixed = torch.matmul(torch.softmax(logits, dim=3), value)
     else:
@@ -74,7 +74,7 @@ class DropPath(nn.Module):
 
 
 class RelativeBias(nn.Module):
-    """One learned logit a head for every offset (rows, columns) between query and key.
+    """One learned logit per head for every offset (rows, columns) between query and key.
 
     Offsets beyond the table take its edge, so that weights run on larger grids than they were made for.
     """

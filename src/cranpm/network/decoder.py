@@ -36,7 +36,7 @@ class Doubling(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Tokens on a grid -> one value a pixel; exactly 0 until trained, since the last convolution starts at 0."""
+    """Tokens on a grid -> one value per pixel; exactly 0 until trained, since the last convolution starts at 0."""
 
     def __init__(self, width: int, channels: Sequence[int], upsampling: str):
         super().__init__()
@@ -53,7 +53,7 @@ class Decoder(nn.Module):
 
 
 class SmoothChange(nn.Module):
-    """Two values a token, 0 until trained, interpolated to pixels: a shift, and a share of what is there today."""
+    """Two values per token, 0 until trained, interpolated to pixels: a shift, and a share of what is there today."""
 
     def __init__(self, width: int, patch: int):
         super().__init__()

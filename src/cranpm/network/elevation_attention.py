@@ -17,7 +17,7 @@ def elevation_bias(
 ) -> Float[Tensor, "b n n"]:
     """B[i, j] = clamp(-alpha ReLU((E_j - E_i) / E0), -10, 0): 0 downhill, down to -10 for a key high above its query.
 
-    With `highest_m` (see `highest_between`) that stands in the place of E_j. A missing elevation gives 0; the bias is
+    With `highest_m` (see `highest_between`) that is used instead of E_j. A missing elevation gives 0; the bias is
     finite for every input.
     """
     above = elevation_m[:, None, :] if highest_m is None else highest_m
@@ -27,7 +27,7 @@ def elevation_bias(
 
 @torch.no_grad()
 def highest_between(elevation_m: Float[Tensor, "b rows cols"]) -> Float[Tensor, "#b n n"]:
-    """Highest ground (m) on the straight way from each token to each other, both ends included.
+    """Highest ground (m) on the straight line from each token to each other, both ends included.
 
     Where all of the batch have the same relief, as the days of a coarse grid do, once for all of them.
     """

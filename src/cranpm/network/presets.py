@@ -8,7 +8,7 @@ from cranpm.core.registry import Registry
 from cranpm.network.cranpm_settings import BranchSettings, NetworkSettings
 from cranpm.network.interface import ForecastSettings
 from cranpm.network.registry import settings_of
-from cranpm.network.released import ReleasedSettings
+from cranpm.network.released_settings import ReleasedSettings
 
 DEFAULT = "cran-pm"
 """The network of a table that names none."""

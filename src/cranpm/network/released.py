@@ -6,11 +6,9 @@ Reproduced as it is. Do not train it.
 """
 
 import math
-from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int
-from pydantic import model_validator
 from torch import Tensor, nn
 
 from cranpm.core.errors import CranpmError
@@ -21,107 +19,23 @@ from cranpm.network.context import DAYS_READ, DayContext, Memory, check_day, che
 from cranpm.network.decoder import Doubling
 from cranpm.network.elevation_attention import elevation_bias
 from cranpm.network.encoder import branch_parts
-from cranpm.network.interface import DayInputs, ForecastNetwork, ForecastSettings, Parts, Positive, TileInputs
+from cranpm.network.interface import DayInputs, ForecastNetwork, Parts, TileInputs
 from cranpm.network.patches import PatchEmbedding, patch_mean, sine_cosine
 from cranpm.network.registry import register
+from cranpm.network.released_settings import LEADS, ReleasedSettings
 from cranpm.network.scaling import Scales
 from cranpm.network.tile_geometry import PairGeometry
 from cranpm.network.token_geometry import sample, token_centres
 from cranpm.network.wind import unit_wind
 
-LEADS = (1, 2, 3, 4)
-CHANNELS: tuple[str, ...] = (
-    *("u10", "v10", "t2m", "msl", "sp"),
-    *(f"{name}{level}" for name in "tuvqz" for level in (1000, 925, 850, 700, 500)),
-    *("cams_no2", "cams_o3", "cams_so2", "cams_co", "cams_pm10"),
-)
-_TYPICAL = (
-    *((0, 10), (0, 10), (280, 20), (101325, 1500), (97000, 5000)),
-    *([(260, 30)] * 5 + [(0, 15)] * 5 + [(0, 10)] * 5 + [(0.003, 0.004)] * 5 + [(50000, 40000)] * 5),
-    *((2.15, 3.52), (71.75, 18.18), (0.85, 1.69), (140.8, 36.7), (14.0, 13.7)),
-)
-SCALES = Scales(mean=tuple(mean for mean, _ in _TYPICAL), spread=tuple(spread for _, spread in _TYPICAL))
 ELEVATION_M = (300.0, 500.0)
 """Mean and spread of the elevation, which their biases see normalised."""
 COARSE_SCALE, FINE_SCALE = 1000.0, 500.0
 """E0 of the two branches, in metres: applied to normalised elevation, hence the weakness."""
 
 
-class ReleasedSettings(ForecastSettings):
-    """The authors' `config["model"]`, key by key, and two choices they left open."""
-
-    trainable: ClassVar[bool] = False
-    resolution: ClassVar[str] = "1 km"
-
-    kind: Literal["released"] = "released"
-    era5_channels: Positive = 70
-    global_img_size: tuple[Positive, Positive] = (168, 280)
-    global_patch_size: Positive = 8
-    global_embed_dim: Positive = 768
-    global_depth: Positive = 8
-    global_num_heads: Positive = 12
-    local_channels: Literal[5] = 5
-    local_img_size: tuple[Positive, Positive] = (512, 512)
-    local_patch_size: Literal[16] = 16
-    local_embed_dim: Positive = 512
-    local_depth: Positive = 6
-    local_num_heads: Positive = 8
-    cross_num_heads: Positive = 8
-    cross_layers: Positive = 2
-    out_channels: Literal[1] = 1
-    mlp_ratio: Positive = 4
-    drop_rate: float = 0.0
-    drop_path: float = 0.0
-    global_region_h: Positive = 7
-    global_region_w: Positive = 7
-
-    @model_validator(mode="after")
-    def _consistent(self) -> "ReleasedSettings":
-        for name, width, heads in (
-            ("global", self.global_embed_dim, self.global_num_heads),
-            ("local", self.local_embed_dim, self.local_num_heads),
-            ("cross", self.local_embed_dim, self.cross_num_heads),
-        ):
-            if width % heads or width % 4:
-                raise ValueError(f"{name} width {width} must be a multiple of 4 and of its {heads} heads")
-        for name, sides, patch in (
-            ("global", self.global_img_size, self.global_patch_size),
-            ("local", self.local_img_size, self.local_patch_size),
-        ):
-            if any(side % patch for side in sides):
-                raise ValueError(f"{name} image {sides} must be whole patches of {patch}")
-        if self.era5_channels % 2:
-            raise ValueError(f"{self.era5_channels} channels cannot be those of two days")
-        return self
-
-    wind_bias: bool = True
-    """Their forecaster passes no wind, which switches the bias off; their training passed it."""
-    coordinates: Literal["domain", "globe"] = "domain"
-    """(lat-30)/42 and (lon+25)/70 as in their training code, or lat/90 and lon/180 as in their forecaster."""
-
-    @property
-    def channels(self) -> int:
-        return self.era5_channels // 2
-
-    @property
-    def coarse_shape(self) -> tuple[int, int]:
-        return self.global_img_size
-
-    @property
-    def tile_shape(self) -> tuple[int, int]:
-        return self.local_img_size
-
-    @property
-    def leads(self) -> tuple[int, ...]:
-        return LEADS
-
-    @property
-    def scales(self) -> Scales:
-        return SCALES
-
-
 class BucketBias(nn.Module):
-    """Relative positions in T5-style buckets: 32 an axis, exact for near tokens and logarithmic for far ones."""
+    """Relative positions in T5-style buckets: 32 per axis, exact for near tokens and logarithmic for far ones."""
 
     def __init__(self, heads: int):
         super().__init__()
@@ -134,9 +48,9 @@ class BucketBias(nn.Module):
 
 
 def _bucket(position: Int[Tensor, " n"]) -> Int[Tensor, "n n"]:
-    apart = position[None, :] - position[:, None]
-    far = 8 + (torch.log(apart.abs().clamp(min=8) / 8) / math.log(16) * 8).int()
-    return torch.where(apart.abs() < 8, apart.abs(), far.clamp(max=15)) + 16 * (apart < 0)
+    offset = position[None, :] - position[:, None]
+    far = 8 + (torch.log(offset.abs().clamp(min=8) / 8) / math.log(16) * 8).int()
+    return torch.where(offset.abs() < 8, offset.abs(), far.clamp(max=15)) + 16 * (offset < 0)
 
 
 class ReleasedEncoder(nn.Module):
@@ -321,5 +235,5 @@ def degrees_aligned(
     centre: Float[Tensor, "b 2"], there: Float[Tensor, "b m 2"], wind: Float[Tensor, "b 2"]
 ) -> Float[Tensor, "b 1 m"]:
     """unit(centre - there) . unit(v, u) with (latitude, longitude) taken as a plane."""
-    apart = nn.functional.normalize(centre[:, None] - there, dim=2)
-    return (apart * unit_wind(wind).flip(1)[:, None]).sum(dim=2)[:, None]
+    direction = nn.functional.normalize(centre[:, None] - there, dim=2)
+    return (direction * unit_wind(wind).flip(1)[:, None]).sum(dim=2)[:, None]

@@ -30,7 +30,7 @@ def sample(
 ) -> Float[Tensor, "tiles n ch"]:
     """Bilinear values of a field with cells of `step` degrees; beyond the outermost centres the nearest value.
 
-    Tiles are ordered by day, equally many a day.
+    Tiles are ordered by day, equally many per day.
     """
     days, _, rows, cols = field.shape
     by_day = fold(places, days)

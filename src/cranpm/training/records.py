@@ -2,12 +2,15 @@
 
 import csv
 from collections.abc import Mapping
+from itertools import cycle
 from pathlib import Path
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 STEPS, EPOCHS, CURVES = "steps.csv", "metrics.csv", "curves.png"
+SKILL = "skill_damped_t"
+COLOURS = ("#0072b2", "#e69f00", "#cc79a7", "#009e73", "#d55e00", "#56b4e9")
 
 
 class TrainingLog:
@@ -33,6 +36,11 @@ class TrainingLog:
             self._board.add_scalar(f"epoch/{name}", value, int(row["step"]))
         self._board.flush()
         draw_curves(self.folder)
+
+
+def scored_leads(row: Mapping[str, float]) -> list[int]:
+    """The leads that a row of scores holds, in order."""
+    return sorted(int(name.removeprefix(SKILL)) for name in row if name.startswith(SKILL))
 
 
 def rows(path: Path) -> list[dict[str, float]]:
@@ -62,7 +70,7 @@ def _keep(path: Path, column: str, below: int) -> None:
 
 
 def draw_curves(folder: Path) -> None:
-    """Loss by step, and skill by epoch against both references, as a PNG."""
+    """Loss by step, and skill by epoch relative to both references, as a PNG."""
     steps, epochs = rows(folder / STEPS), rows(folder / EPOCHS)
     figure = Figure(figsize=(10, 4), layout="constrained")
     FigureCanvasAgg(figure)
@@ -70,17 +78,15 @@ def draw_curves(folder: Path) -> None:
     left.plot([row["step"] for row in steps], [row["loss"] for row in steps], color="#7d97b5", linewidth=0.7)
     left.plot(*_smooth(steps), color="#1b3a5c", linewidth=1.8)
     left.set(xlabel="step", ylabel="training loss", yscale="log", title="Loss (bold: running mean)")
-    colours = ("#0072b2", "#e69f00", "#cc79a7", "#009e73")
-    leads = sorted(name[-1] for name in epochs[0] if name.startswith("skill_damped_t"))
-    for colour, lead in zip(colours, leads, strict=False):
+    for colour, lead in zip(cycle(COLOURS), scored_leads(epochs[0]), strict=False):
         for reference, style in (("damped", "-"), ("persistence", ":")):
             values = [100 * row[f"skill_{reference}_t{lead}"] for row in epochs]
             label = f"T+{lead}" if reference == "damped" else None
             right.plot([row["epoch"] + 1 for row in epochs], values, style, color=colour, label=label, marker=".")
     right.axhline(0, color="#555555", linewidth=0.8)
     right.set(xlabel="epoch", ylabel="skill, %", title="Skill on validation days")
-    right.plot([], [], ":", color="#555555", label="against persistence")
-    right.plot([], [], "-", color="#555555", label="against damped")
+    right.plot([], [], ":", color="#555555", label="relative to persistence")
+    right.plot([], [], "-", color="#555555", label="relative to damped")
     right.legend(frameon=False)
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)

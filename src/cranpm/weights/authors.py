@@ -11,11 +11,13 @@ from torch import Tensor
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import DOMAINS
 from cranpm.network import ReleasedSettings
-from cranpm.network.released import CHANNELS, SCALES
+from cranpm.network.released_settings import CHANNELS, SCALES
 from cranpm.network.scaling import Scales
 from cranpm.weights.card import Card, NetworkCard
 
 CONFIG = "config.json"
+IGNORED = frozenset({"decoder_depth"})
+"""Keys of their configuration that their network never reads; any other that we do not know is refused."""
 _ABOUT = """The network as its authors released it, run by our code. It differs from the paper's: plain transformer
 blocks, lead time in the coarse branch, one wind vector per tile, a weak elevation bias. Its wind scan has no
 effect."""
@@ -33,8 +35,11 @@ def read_config(data: bytes) -> dict[str, Any]:
 
 def card(config: Mapping[str, Any]) -> Card:
     """What is known about the authors' weights from their configuration."""
+    sizes = config.get("model")
+    if isinstance(sizes, Mapping):
+        sizes = {name: value for name, value in sizes.items() if name not in IGNORED}
     try:
-        settings = ReleasedSettings.model_validate(config.get("model"))
+        settings = ReleasedSettings.model_validate(sizes)
     except ValidationError as error:
         problem = error.errors()[0]
         raise CranpmError(

@@ -1,4 +1,4 @@
-"""ClimaX (Nguyen et al. 2023): every variable has tokens of its own, which are pooled by attention; then a ViT."""
+"""ClimaX (Nguyen et al. 2023): every variable has separate tokens, which are pooled by attention; then a ViT."""
 
 from collections.abc import Sequence
 

@@ -37,7 +37,7 @@ class Ask(nn.Module):
 class CuboidBlock(nn.Module):
     """Attention along one axis, together with the global vectors, which then look at everything; then an MLP.
 
-    In the last block of all nobody would ask the vectors again: they stay as they are.
+    After the last block of all the vectors are not used again: they stay as they are.
     """
 
     def __init__(self, width: int, heads: int, axis: Axis, last: bool):
