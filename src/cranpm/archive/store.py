@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import date, timedelta
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import icechunk
 import numpy as np
@@ -22,6 +22,9 @@ from cranpm.core.days import gaps
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import EVERYWHERE, Array, Domain, Window
 from cranpm.core.packing import ARCHIVED
+
+if TYPE_CHECKING:
+    import xarray
 
 SIMULATION = "simulation"
 """The source of archives that no provider filled."""
@@ -64,7 +67,7 @@ class Archive:
 
     @cached_property
     def _quality(self) -> Array:
-        return self._read("quality")
+        return self.read("quality")
 
     @property
     def days(self) -> list[date]:
@@ -81,11 +84,11 @@ class Archive:
 
     def provenance(self, day: date) -> dict[str, Any]:
         """Where a day came from."""
-        return dict(json.loads(str(self._read("provenance", self._present(day)))))
+        return dict(json.loads(str(self.read("provenance", self._present(day)))))
 
     def coarse(self, day: date) -> Array:
         """(channels, rows, cols) float32 on the coarse grid, in the order and units of `channels`."""
-        return self._read("coarse/fields", self._present(day))
+        return self.read("coarse/fields", self._present(day))
 
     def _inside(self, window: Window) -> Window:
         """The window, refused where it reaches beyond the fine grid: a tile must never come out smaller."""
@@ -105,33 +108,33 @@ class Archive:
 
     def packed_pm25(self, day: date, window: Window = EVERYWHERE) -> Array:
         """The same as stored: uint16 in steps of 0.1 ug m-3, 65535 missing."""
-        return self._read("fine/pm25", (self._present(day), *self._inside(window)))
+        return self.read("fine/pm25", (self._present(day), *self._inside(window)))
 
     def stations_pm25(self, day: date) -> Array:
         """One value per station, ug m-3, NaN where it did not report."""
-        return self._read("stations/pm25", self._present(day))
+        return self.read("stations/pm25", self._present(day))
 
     def statics(self, window: Window = EVERYWHERE) -> Statics:
         """Elevation, spread and land on the fine grid or a window of it."""
         return Statics(
-            self.elevation(window), self._read("fine/elevation_spread", self._inside(window)), self.land(window)
+            self.elevation(window), self.read("fine/elevation_spread", self._inside(window)), self.land(window)
         )
 
     def elevation(self, window: Window = EVERYWHERE) -> Array:
         """Elevation on the fine grid, m."""
-        return self._read("fine/elevation", self._inside(window))
+        return self.read("fine/elevation", self._inside(window))
 
     def land(self, window: Window = EVERYWHERE) -> Array:
         """Whether each fine pixel is land."""
-        return self._read("fine/land", self._inside(window)).astype(bool)
+        return self.read("fine/land", self._inside(window)).astype(bool)
 
     def coarse_statics(self) -> dict[str, Array]:
         """elevation (m), elevation_spread (m) and land_fraction on the coarse grid."""
-        return {name: self._read(f"coarse/{name}") for name in ("elevation", "elevation_spread", "land_fraction")}
+        return {name: self.read(f"coarse/{name}") for name in ("elevation", "elevation_spread", "land_fraction")}
 
     @cached_property
     def stations(self) -> Stations:
-        columns = {field: self._read(f"stations/{name}") for field, name in STATION_FIELDS.items()}
+        columns = {field: self.read(f"stations/{name}") for field, name in STATION_FIELDS.items()}
         return Stations(**{name: np.asarray(column.tolist()) for name, column in columns.items()})
 
     def restart(self) -> tuple[date, dict[str, Array]] | None:
@@ -140,7 +143,7 @@ class Archive:
             return None
         group = self._root["carry"]
         day = EPOCH + timedelta(days=int(group.attrs["day"]))
-        return day, {name: self._read(f"carry/{name}") for name in group.attrs["names"]}
+        return day, {name: self.read(f"carry/{name}") for name in group.attrs["names"]}
 
     def _present(self, day: date) -> int:
         if self.quality(day) is Quality.ABSENT:
@@ -153,7 +156,19 @@ class Archive:
             )
         return axis_index(day)
 
-    def _read(self, path: str, selection: Any = slice(None)) -> Array:
+    def to_xarray(self) -> "xarray.DataTree":
+        """The archive's days as xarray sees them, read only where they are computed (dask, one chunk per day).
+
+        Groups: `fine` (pm2p5 in ug m-3 and elevation in m at 0.01 degrees), `coarse` (one variable per channel, in its
+        unit, at 0.25 degrees) and `stations` (pm2p5 by station, with place and altitude). `time` has the days that are
+        present and no others, at noon UTC with bounds; names, units and attributes follow the CF conventions.
+        """
+        from cranpm.archive.datasets import to_tree
+
+        return to_tree(self)
+
+    def read(self, path: str, selection: Any = slice(None)) -> Array:
+        """An array of the archive, or a part of it, as stored; `layout` says what lies at which path."""
         repository.refuse_forks()
         try:
             return np.asarray(self._root[path][selection])
