@@ -51,6 +51,11 @@ class Archive:
         """What filled the archive: `simulation`, or the name of a provider."""
         return str(self.attributes["producer"].get("source", "unknown"))
 
+    @property
+    def channel_names(self) -> tuple[str, ...]:
+        """Names of the coarse channels, in the order in which the archive stores them."""
+        return tuple(self._root["coarse/fields"].attrs["channels"])
+
     @cached_property
     def _quality(self) -> Array:
         return self._read("quality")

@@ -27,14 +27,16 @@ class Channel:
     spread: float
     meaning: str
     level_hpa: int | None = None
+    quantity: str = ""
+    """What it is physically, on whatever level: wind_u, temperature, pm25 ..."""
 
 
 _SURFACE = (
-    Channel("u10", "m s-1", "era5", -60, 60, 1, 4, "eastward wind at 10 m, daily mean"),
-    Channel("v10", "m s-1", "era5", -60, 60, 0, 4, "northward wind at 10 m, daily mean"),
-    Channel("t2m", "K", "era5", 180, 330, 284, 10, "temperature at 2 m, daily mean"),
-    Channel("sp", "Pa", "era5", 4.5e4, 1.1e5, 97000, 5000, "surface pressure, daily mean"),
-    Channel("tp", "m", "era5", -1e-6, 1.0, 0.002, 0.005, "precipitation, daily total"),
+    Channel("u10", "m s-1", "era5", -60, 60, 1, 4, "eastward wind at 10 m, daily mean", quantity="wind_u"),
+    Channel("v10", "m s-1", "era5", -60, 60, 0, 4, "northward wind at 10 m, daily mean", quantity="wind_v"),
+    Channel("t2m", "K", "era5", 180, 330, 284, 10, "temperature at 2 m, daily mean", quantity="temperature"),
+    Channel("sp", "Pa", "era5", 4.5e4, 1.1e5, 97000, 5000, "surface pressure, daily mean", quantity="surface_pressure"),
+    Channel("tp", "m", "era5", -1e-6, 1.0, 0.002, 0.005, "precipitation, daily total", quantity="precipitation"),
 )
 _ALOFT = (
     ("u", "m s-1", -150, 150, (8, 5, 3, 2, 1), (14, 10, 9, 8, 6), "eastward wind"),
@@ -52,18 +54,30 @@ _ALOFT = (
     ),
 )
 """Name, unit, limits, then mean and spread at each level."""
+ALOFT_QUANTITIES = {"u": "wind_u", "v": "wind_v", "t": "temperature", "z": "geopotential", "q": "humidity"}
 _COMPOSITION = (
-    Channel("cams_pm25", "ug m-3", "cams", 0, 2000, 12, 10, "PM2.5 at the surface"),
-    Channel("cams_pm10", "ug m-3", "cams", 0, 2000, 18, 14, "PM10 at the surface"),
-    Channel("cams_no2", "ug m-3", "cams", 0, 1000, 6, 7, "nitrogen dioxide at the surface"),
-    Channel("cams_o3", "ug m-3", "cams", 0, 500, 70, 20, "ozone at the surface"),
-    Channel("cams_co", "ug m-3", "cams", 0, 2e4, 180, 80, "carbon monoxide at the surface"),
+    Channel("cams_pm25", "ug m-3", "cams", 0, 2000, 12, 10, "PM2.5 at the surface", quantity="pm25"),
+    Channel("cams_pm10", "ug m-3", "cams", 0, 2000, 18, 14, "PM10 at the surface", quantity="pm10"),
+    Channel("cams_no2", "ug m-3", "cams", 0, 1000, 6, 7, "nitrogen dioxide at the surface", quantity="no2"),
+    Channel("cams_o3", "ug m-3", "cams", 0, 500, 70, 20, "ozone at the surface", quantity="o3"),
+    Channel("cams_co", "ug m-3", "cams", 0, 2e4, 180, 80, "carbon monoxide at the surface", quantity="co"),
 )
 
 COARSE: tuple[Channel, ...] = (
     *_SURFACE,
     *(
-        Channel(f"{name}{level}", unit, "era5", low, high, mean, spread, f"{meaning} at {level} hPa, daily mean", level)
+        Channel(
+            f"{name}{level}",
+            unit,
+            "era5",
+            low,
+            high,
+            mean,
+            spread,
+            f"{meaning} at {level} hPa, daily mean",
+            level,
+            ALOFT_QUANTITIES[name],
+        )
         for name, unit, low, high, means, spreads, meaning in _ALOFT
         for level, mean, spread in zip(LEVELS_HPA, means, spreads, strict=True)
     ),
