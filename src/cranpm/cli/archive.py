@@ -29,9 +29,6 @@ def simulate(
         str | None, typer.Option(help="factual, reverse-wind, flat-relief or no-emissions:N,W,S,E.")
     ] = None,
     report: Annotated[bool, typer.Option("--report", help="Print how realistic the days are.")] = False,
-    native: Annotated[
-        Path | None, typer.Option("--native", help="Write the days as the providers' files into this folder, too.")
-    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -50,12 +47,6 @@ def simulate(
     job = load(fill.SimulationJob, settings, extra, domain=domain, days=days)
     if archive is None and not report:
         raise CranpmError(expected="an ARCHIVE or --report", found="neither", remedy="Name where to store the days.")
-    if every and native:
-        raise CranpmError(
-            expected="all days of a range, for the providers' files",
-            found=f"--every {every}",
-            remedy="Leave --every or --native out.",
-        )
     if archive is not None:
         wanted = needed(job.days, every) if every else list(job.days)
         with progress_bar(f"simulate {job.domain.name}", len(wanted), quiet) as advance:
@@ -63,12 +54,6 @@ def simulate(
         if not as_json:
             kept = len(wanted) - added
             print(f"{archive}: {added} days added" + (f", {kept} were there already" if kept else ""))
-    if native is not None and archive is not None:
-        from cranpm.archive.store import Archive
-        from cranpm.providers.export import write_native
-
-        write_native(Archive(archive), wanted, native)
-        print(f"providers' files in {native}")
     if report:
         with progress_bar(f"sample {job.domain.name}", len(job.days), quiet) as advance:
             _print_report(realism.judge(fill.sample(job, archive, advance)), as_json)

@@ -1,4 +1,4 @@
-"""Days of an archive written as the providers would send them: for trying the whole way from their files to a forecast.
+"""Days of a simulated archive written as the providers would send them: to try all steps from files to a forecast.
 
 ERA5 in the Climate Data Store's new layout (a ZIP of instantaneous and accumulated fields, and pressure levels), CAMS
 as EAC4, GHAP's daily files, EEA's Parquet and metadata, elevation as GeoTIFF. Hours are made up around the day's mean;
@@ -20,13 +20,14 @@ import pyarrow.parquet as pq
 import rasterio
 from rasterio.transform import from_origin
 
-from cranpm.archive.store import Archive
+from cranpm.archive.store import SIMULATION, Archive
 from cranpm.core.channels import INDEX, LEVELS_HPA
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array
 from cranpm.core.packing import ARCHIVED, STEP_UGM3
 from cranpm.providers.cams import GAS_CONSTANT, VAPOUR
-from cranpm.providers.eea import CLOCK_HOURS, PM25
+from cranpm.providers.eea import CLOCK_HOURS
+from cranpm.providers.eea_stations import PM25_CODE
 from cranpm.providers.netcdf_layout import MADE_UP, SPACE, new_layout, put
 
 UNITS = {"u": "m s**-1", "v": "m s**-1", "t": "K", "z": "m**2 s**-2", "q": "kg kg**-1"}
@@ -37,8 +38,14 @@ SWING = {"u10": 1.0, "v10": 1.0, "t2m": 4.0, "sp": 100.0, "u": 1.0, "v": 1.0, "t
 """How far an hour may be from the day's mean."""
 
 
-def write_native(archive: Archive, days: Sequence[date], folder: Path) -> None:
-    """Files of all providers for some days, which must follow each other."""
+def write_provider_files(archive: Archive, days: Sequence[date], folder: Path) -> None:
+    """Write files of all providers for some days of a simulated archive, which must follow each other."""
+    if not archive.source.startswith(SIMULATION):
+        raise CranpmError(
+            expected="a simulated archive: the files state that they are made up",
+            found=f"one of {archive.source}",
+            remedy="Name an archive that `cranpm simulate` filled.",
+        )
     if any(later - earlier != timedelta(days=1) for earlier, later in pairwise(days)):
         raise CranpmError(expected="days without a gap", found=f"{len(days)} with one", remedy="Write each part alone.")
     folder.mkdir(parents=True, exist_ok=True)
@@ -198,7 +205,7 @@ def _station_day(point: str, day: date, mean: float) -> list[Mapping[str, object
         rows.append(
             {
                 "Samplingpoint": point,
-                "Pollutant": PM25,
+                "Pollutant": PM25_CODE,
                 "Start": start,
                 "End": start + timedelta(hours=1),
                 "Value": value,
