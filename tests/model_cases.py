@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import torch
+from paper_channels import INDEX
 from torch import Tensor, nn
 
-from cranpm.core.channels import INDEX
 from cranpm.core.grid import DOMAINS, Domain
 from cranpm.network import CranPM, DayInputs, NetworkSettings, TileInputs, build, preset
 from cranpm.network.interface import flat

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cranpm.core.grid import Window
     from cranpm.forecasting.publication import Publication
     from cranpm.network.precision import Precision
-    from cranpm.training.settings import TrainSettings
+    from cranpm.training.recipe import TrainSettings
     from cranpm.training.tile_scores import TileScores
     from cranpm.verification.scores import Scores
     from cranpm.weights import Weights
@@ -87,7 +87,7 @@ def train(
     run in `out` is continued.
     """
     from cranpm.training.loop import train as run
-    from cranpm.training.settings import TrainSettings, load_settings
+    from cranpm.training.recipe import TrainSettings, load_settings
 
     wanted = settings if isinstance(settings, TrainSettings) else load_settings(Path(settings))
     return run(wanted, open_archive(archive), Path(out), resume)

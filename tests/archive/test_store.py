@@ -15,13 +15,13 @@ import pytest
 import xarray
 from hypothesis import given
 from hypothesis import strategies as st
+from paper_channels import NAMES
 from sample_days import FIRST, PRODUCER, SMALL, STATIONS, make_day
 
 from cranpm.archive import repository
 from cranpm.archive.day_data import Quality, Statics
 from cranpm.archive.layout import create_archive
 from cranpm.archive.store import Archive, ArchiveInMemory, ArchiveWriter, describe
-from cranpm.core.channels import COARSE_NAMES
 from cranpm.core.errors import CranpmError
 from cranpm.core.packing import ARCHIVED
 
@@ -149,7 +149,7 @@ def test_implausible_days_are_refused_and_nothing_is_written(empty, change, mess
 
 def test_celsius_is_refused(empty):
     coarse = make_day(FIRST).coarse.copy()
-    coarse[COARSE_NAMES.index("t2m")] = 15.0
+    coarse[NAMES.index("t2m")] = 15.0
     with pytest.raises(CranpmError, match=r"t2m in 180\.\.330 K; found 15\.\.15"):
         put(empty, make_day(FIRST, coarse=coarse))
 

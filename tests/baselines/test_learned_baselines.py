@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from model_cases import batch
+from paper_channels import INDEX
 from sample_days import SMALL
 from scipy.ndimage import gaussian_filter
 
@@ -17,7 +18,6 @@ from cranpm.baselines.learned.learned_baseline import (
     learned_baseline,
     unblurred,
 )
-from cranpm.core.channels import INDEX
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Grid, coarsen
 from cranpm.core.interpolation import refine

@@ -14,9 +14,10 @@ import pytest
 import torch
 from command import run_cli
 from conftest import SETTINGS
+from paper_channels import INDEX
 
 from cranpm.archive.store import SIMULATION, Archive, ArchiveInMemory
-from cranpm.core.channels import INDEX, LEVELS_HPA
+from cranpm.core.channels import LEVELS_HPA
 from cranpm.core.days import parse_days
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import DOMAINS, Domain

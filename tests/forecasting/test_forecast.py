@@ -13,6 +13,7 @@ import torch
 import xarray
 from command import run_cli
 from model_cases import TINY
+from paper_channels import INDEX
 from sample_days import PRODUCER, SMALL, STATIONS, make_day
 
 import cranpm
@@ -20,7 +21,6 @@ from cranpm.archive.day_data import Quality, Statics
 from cranpm.archive.layout import create_archive
 from cranpm.archive.store import Archive, ArchiveWriter
 from cranpm.baselines import Persistence
-from cranpm.core.channels import INDEX
 from cranpm.core.days import parse_leads
 from cranpm.core.errors import CranpmError
 from cranpm.core.regions import parse_region, regions

@@ -6,10 +6,10 @@ import jaxtyping
 import pytest
 import torch
 from model_cases import TINY, Batch, batch, random_network
+from paper_channels import NAMES
 from pydantic import ValidationError
 from torch import Tensor
 
-from cranpm.core.channels import COARSE_NAMES
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import DOMAINS, Domain
 from cranpm.network import CranPM, NetworkSettings, TileInputs, build, encoder, preset
@@ -126,7 +126,7 @@ def test_every_fusion_but_none_reads_the_coarse_fields(fusion):
 def test_yesterday_can_be_left_out_of_both_branches():
     case = batch()
     other = replace(case, coarse=case.coarse.clone(), fine=case.fine.clone())
-    other.coarse[:, len(COARSE_NAMES) :] *= 1.1
+    other.coarse[:, len(NAMES) :] *= 1.1
     other.fine[:, 4] += 5
     for yesterday in (True, False):
         network = random_network(with_switches(yesterday=yesterday))

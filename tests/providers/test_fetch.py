@@ -12,9 +12,12 @@ from command import run_cli
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Domain
+from cranpm.providers import PROVIDERS
+from cranpm.providers.datastore import find_key
 from cranpm.providers.download import download
-from cranpm.providers.fetch import Services, fetch, find_key, plan
-from cranpm.providers.provider import Request, Wanted
+from cranpm.providers.fetch import fetch, plan
+from cranpm.providers.provider import FetchQuery
+from cranpm.providers.request import Request
 
 KEY = "0f3a-secret-key-77"
 DATA = bytes(range(256)) * 4000
@@ -139,66 +142,67 @@ def server():
 
 
 @pytest.fixture
-def services(server, monkeypatch, tmp_path):
+def wait(server, monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("CDSAPI_KEY", KEY)
     monkeypatch.delenv("ECMWF_DATASTORES_KEY", raising=False)
-    stores = {"era5": f"{server.url}/api", "cams": f"{server.url}/api"}
-    return Services(stores, f"{server.url}/records", wait=0.001)
+    for name, path in (("era5", "api"), ("cams", "api"), ("ghap", "records")):
+        monkeypatch.setattr(PROVIDERS[name], "service", f"{server.url}/{path}")
+    return 0.001
 
 
 def request_for(days=("2022-01-05",)):
-    return plan("era5", Wanted([date.fromisoformat(day) for day in days], EUROPE))[0]
+    return plan("era5", FetchQuery([date.fromisoformat(day) for day in days], EUROPE))[0]
 
 
-def test_a_request_is_queued_waited_for_and_downloaded(server, services, tmp_path):
+def test_a_request_is_queued_waited_for_and_downloaded(server, wait, tmp_path):
     request, states = request_for(), []
-    (path,) = fetch([request], tmp_path / "to", services, lambda number, request, state: states.append(state))
+    (path,) = fetch([request], tmp_path / "to", wait, lambda number, request, state: states.append(state))
     assert path.read_bytes() == DATA
     assert sorted(p.name for p in path.parent.iterdir()) == [request.name]
     posted = server.state["posted"][0]
     assert posted[1]["inputs"] == request.ask["request"]
     assert posted[2] == KEY
     assert states == [""]
-    fetch([request], tmp_path / "to", services, lambda number, request, state: states.append(state))
+    fetch([request], tmp_path / "to", wait, lambda number, request, state: states.append(state))
     assert states[-1] == "is there already"
     assert server.state["submitted"] == 1
 
 
-def test_a_stopped_fetch_waits_for_the_same_request(server, services, tmp_path):
+def test_a_stopped_fetch_waits_for_the_same_request(server, wait, tmp_path):
     request = request_for()
     target = tmp_path / "to" / request.name
     server.state["moods"] = ["500"] * 20
     with pytest.raises(CranpmError, match="within 6 tries"):
-        fetch([request], tmp_path / "to", services)
+        fetch([request], tmp_path / "to", wait)
     assert not target.exists()
     server.state["moods"] = []
-    fetch([request], tmp_path / "to", services)
+    fetch([request], tmp_path / "to", wait)
     assert target.read_bytes() == DATA
     assert server.state["submitted"] == 1
 
 
-def test_a_licence_that_was_not_accepted(server, services, tmp_path):
+def test_a_licence_that_was_not_accepted(server, wait, tmp_path):
     server.state["licence"] = True
     with pytest.raises(CranpmError, match=r"Accept the licence at https://cds\.climate") as e:
-        fetch([request_for()], tmp_path, services)
+        fetch([request_for()], tmp_path, wait)
     assert KEY not in str(e.value)
 
 
-def test_a_request_that_fails(server, services, tmp_path):
+def test_a_request_that_fails(server, wait, tmp_path):
     server.state |= {"states": ["running", "failed"], "failed": True}
     with pytest.raises(CranpmError, match="the job has failed"):
-        fetch([request_for()], tmp_path, services)
+        fetch([request_for()], tmp_path, wait)
     assert list(tmp_path.glob("*.job")) == []
 
 
-def test_no_key(services, tmp_path, monkeypatch):
+def test_no_key(wait, tmp_path, monkeypatch):
     monkeypatch.delenv("CDSAPI_KEY")
     with pytest.raises(CranpmError, match="a key for"):
-        fetch([request_for()], tmp_path, services)
+        fetch([request_for()], tmp_path, wait)
 
 
-def test_keys_are_found_where_other_clients_keep_them(services, tmp_path, monkeypatch):
+def test_keys_are_found_where_other_clients_keep_them(wait, tmp_path, monkeypatch):
     monkeypatch.delenv("CDSAPI_KEY")
     home = tmp_path / "home"
     home.mkdir()
@@ -210,9 +214,9 @@ def test_keys_are_found_where_other_clients_keep_them(services, tmp_path, monkey
     assert find_key() == "first"
 
 
-def test_a_broken_line_goes_on_where_it_broke(server, services, tmp_path):
+def test_a_broken_line_goes_on_where_it_broke(server, wait, tmp_path):
     server.state["moods"] = ["break", "429", "break"]
-    download(f"{server.url}/plain/a.nc", tmp_path / "a.nc", services.wait)
+    download(f"{server.url}/plain/a.nc", tmp_path / "a.nc", wait)
     assert (tmp_path / "a.nc").read_bytes() == DATA
     ranges = [asked for _, asked in server.state["asked"]]
     assert ranges[0] is None
@@ -220,13 +224,13 @@ def test_a_broken_line_goes_on_where_it_broke(server, services, tmp_path):
     assert len(DATA) // 4 < begun[0] == begun[1] <= len(DATA) // 2 < begun[2] < len(DATA)
 
 
-def test_a_server_without_ranges_begins_anew(server, services, tmp_path):
+def test_a_server_without_ranges_begins_anew(server, wait, tmp_path):
     server.state |= {"moods": ["break"], "no ranges": True}
-    download(f"{server.url}/plain/a.nc", tmp_path / "a.nc", services.wait)
+    download(f"{server.url}/plain/a.nc", tmp_path / "a.nc", wait)
     assert (tmp_path / "a.nc").read_bytes() == DATA
 
 
-def test_what_arrived_before_was_another_file(server, services, tmp_path):
+def test_what_arrived_before_was_another_file(server, wait, tmp_path):
     """Longer, of another address, or of another version under the same address: never spliced."""
     url, target = f"{server.url}/plain/a.nc", tmp_path / "a.nc"
     for part_of in ({"url": url, "tag": '"one"'}, {"url": "elsewhere", "tag": '"one"'}, {"url": url, "tag": '"old"'}):
@@ -235,69 +239,69 @@ def test_what_arrived_before_was_another_file(server, services, tmp_path):
             (tmp_path / "a.nc.part-of").write_text(json.dumps(part_of))
             if part_of == {"url": url, "tag": '"one"'} and length == 1000:
                 (tmp_path / "a.nc.part").write_bytes(DATA[:1000])
-            download(url, target, services.wait)
+            download(url, target, wait)
             assert target.read_bytes() == DATA
             assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["a.nc"]
 
 
-def test_zenodo_by_its_record_with_checksum(server, services, tmp_path):
-    (request,) = plan("ghap", Wanted([date(2022, 1, 5)], EUROPE))
+def test_zenodo_by_its_record_with_checksum(server, wait, tmp_path):
+    (request,) = plan("ghap", FetchQuery([date(2022, 1, 5)], EUROPE))
     server.state["moods"] = ["garbage"]
-    (path,) = fetch([request], tmp_path, services)
+    (path,) = fetch([request], tmp_path, wait)
     assert path.read_bytes() == DATA
     assert server.state["asked"][-1][0] == "/plain/GHAP_PM2.5_D1K_202201_V2.zip"
     path.unlink()
     server.state["md5"] = "0" * 32
     with pytest.raises(CranpmError, match="checksum"):
-        fetch([request], tmp_path, services)
+        fetch([request], tmp_path, wait)
     assert list(tmp_path.iterdir()) == []
-    (other,) = plan("ghap", Wanted([date(2022, 7, 5)], EUROPE))
+    (other,) = plan("ghap", FetchQuery([date(2022, 7, 5)], EUROPE))
     with pytest.raises(CranpmError, match="a file GHAP"):
-        fetch([other], tmp_path, services)
+        fetch([other], tmp_path, wait)
 
 
-def test_stations_by_their_list(server, services, tmp_path):
-    files, _ = plan("eea", Wanted([date(2022, 1, 5)], EUROPE, countries=["CZ"]))
+def test_stations_by_their_list(server, wait, tmp_path):
+    files, _ = plan("eea", FetchQuery([date(2022, 1, 5)], EUROPE, countries=["CZ"]))
     local = replace(files, ask={**files.ask, "post": f"{server.url}/urls"})
-    found = fetch([local], tmp_path, services)
+    found = fetch([local], tmp_path, wait)
     assert [path.name for path in found] == ["CZ_SPO.A.parquet", "CZ_SPO.B.parquet"]
     server.state["urls"] = []
     with pytest.raises(CranpmError, match="an empty one"):
-        fetch([local], tmp_path, services)
+        fetch([local], tmp_path, wait)
     server.state["urls"] = ["/.."]
     with pytest.raises(CranpmError, match="addresses of Parquet files"):
-        fetch([local], tmp_path, services)
+        fetch([local], tmp_path, wait)
     assert server.state["posted"][0][1]["countries"] == ["CZ"]
 
 
-def test_open_data_by_their_index(server, services, tmp_path):
-    (request,) = plan("ifs", Wanted([date(2022, 1, 5)], EUROPE))
+def test_open_data_by_their_index(server, wait, tmp_path):
+    (request,) = plan("ifs", FetchQuery([date(2022, 1, 5)], EUROPE))
     assert len(request.ask["index"]) == 9
     local = replace(request, ask={**request.ask, "index": [f"{server.url}/f/0h", f"{server.url}/f/3h"]})
-    (path,) = fetch([local], tmp_path, services)
+    (path,) = fetch([local], tmp_path, wait)
     assert path.read_bytes() == (DATA[100:150] + DATA[700:730]) * 2
 
 
-def test_a_tile_over_the_sea_is_no_error(server, services, tmp_path):
+def test_a_tile_over_the_sea_is_no_error(server, wait, tmp_path):
     server.state["moods"] = ["404", "403"]
     states = []
-    tile = Request("elevation", "a.tif", "url", {"url": f"{server.url}/plain/a.tif", "missing": "sea"}, 0.0)
-    assert fetch([tile], tmp_path, services, lambda number, request, state: states.append(state)) == []
+    tile = Request("elevation", "a.tif", {"url": f"{server.url}/plain/a.tif", "missing": "sea"}, 0.0)
+    assert fetch([tile], tmp_path, wait, lambda number, request, state: states.append(state)) == []
     assert states == ["", "is not there: sea"]
     with pytest.raises(CranpmError, match="403"):
-        fetch([tile], tmp_path, services)
+        fetch([tile], tmp_path, wait)
 
 
 def test_refusals():
-    with pytest.raises(CranpmError, match="a source:"):
-        plan("merra", Wanted([], EUROPE))
+    with pytest.raises(CranpmError, match="a provider:"):
+        plan("merra", FetchQuery([], EUROPE))
     with pytest.raises(CranpmError, match="--country"):
-        plan("eea", Wanted([], EUROPE))
+        plan("eea", FetchQuery([], EUROPE))
     with pytest.raises(CranpmError, match="--location"):
-        plan("openaq", Wanted([], EUROPE))
+        plan("openaq", FetchQuery([], EUROPE))
 
 
-def test_the_command_prints_requests_and_never_the_key(services, monkeypatch, capsys, tmp_path):
+def test_the_command_prints_requests_and_never_the_key(wait, monkeypatch, capsys, tmp_path):
     line = ["fetch", "era5", "--domain", "alps", "--days", "2022-01-30..2022-01-31", "--to", str(tmp_path), "--dry-run"]
     assert run_cli(monkeypatch, *line) == 0
     printed = capsys.readouterr().out

@@ -18,71 +18,36 @@ import pyarrow.parquet as pq
 import pytest
 import zarr
 from command import run_cli
-from dask.base import compute
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from paper_channels import INDEX, NAMES
 
 from cranpm.archive.day_data import Quality
 from cranpm.archive.store import Archive
-from cranpm.core.channels import COARSE_NAMES, INDEX
 from cranpm.core.days import DayRange
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Domain, Grid
 from cranpm.forecasting.engine import predict
-from cranpm.providers import DAILY, SOURCES, eea, sandbox
-from cranpm.providers.cloud import Cloud
+from cranpm.providers import PROVIDERS, eea, sandbox
 from cranpm.providers.era5 import CHANNELS
 from cranpm.providers.era5 import _day as era5_day
-from cranpm.providers.export import write_native
-from cranpm.providers.ingest import files_in, ingest, scan
-from cranpm.providers.provider import Seen, Wanted
+from cranpm.providers.ingest import ingest
+from cranpm.providers.provider import FetchQuery, FileSummary, ReadQuery
 from cranpm.providers.readers import grib
 from cranpm.providers.readers.classic import needed_bytes
-from cranpm.providers.readers.file_grid import Place
+from cranpm.providers.readers.file_grid import FileGrid
 from cranpm.providers.readers.files import Piece, pieces, sniff
 from cranpm.providers.readers.variable import OPERATIONAL, PRELIMINARY
 from cranpm.providers.regrid import onto
+from cranpm.providers.scan import files_in, scan
 from cranpm.providers.timeline import Timeline
+from cranpm.providers.zarr_stores import ZarrStore
 
 import eccodes  # isort: skip  after PROJ's other users
 
 SHARED = Path(os.environ.get("CRANPM_SHARED", Path(__file__).parents[3] / "shared"))
 REAL_STATIONS = SHARED / "realdata" / "stations" / "eea-parquet-cz"
 GHAP = "GHAP_PM2.5_D1K_2020022{}_V1.nc"
-
-
-@pytest.fixture(scope="session")
-def native(archive, tmp_path_factory):
-    """The five days of `archive` as the providers would send them. Treat as read-only."""
-    folder = tmp_path_factory.mktemp("native")
-    write_native(archive, archive.days, folder)
-    return folder
-
-
-@pytest.fixture(scope="session")
-def filled(native, archive, tmp_path_factory):
-    """An archive made of them, by processes apart, and the report."""
-    place = str(tmp_path_factory.mktemp("filled") / "archive")
-    report = ingest([native], place, archive.domain, jobs=2)
-    return Archive(place), report
-
-
-@pytest.fixture
-def here(monkeypatch, filled):
-    """Files are opened in this process: quicker, where what is tested is not the process."""
-
-    def ask(job):
-        answer, arrays = sandbox._work(json.loads(json.dumps(job)))
-        return json.loads(json.dumps(answer)), arrays
-
-    monkeypatch.setattr(sandbox, "_ask", ask)
-    monkeypatch.setattr("cranpm.providers.ingest.compute", lambda *tasks, **_: compute(*tasks, scheduler="synchronous"))
-
-
-@pytest.fixture
-def copy(native, tmp_path):
-    """The same files, to be spoilt."""
-    return shutil.copytree(native, tmp_path / "native")
 
 
 def era5(folder):
@@ -101,8 +66,9 @@ def change(path, name, alter):
         alter(file[name])
 
 
-def day_of(source, found, day, domain, lenient=False):
-    return DAILY[source].open(found, [day], domain, lenient)(day)
+def day_of(name, found, day, domain, lenient=False):
+    channels = [channel for channel in PROVIDERS[name].provides if channel in NAMES]
+    return PROVIDERS[name].open(found, ReadQuery([day], domain, channels, lenient))(day)
 
 
 # The whole way
@@ -116,7 +82,7 @@ def test_files_give_the_archive_that_they_were_made_of(filled, archive):
     for day in archive.days:
         assert made.quality(day) is Quality.GOOD
         assert np.array_equal(made.packed_pm25(day), archive.packed_pm25(day))
-        for name, one, other in zip(COARSE_NAMES, made.coarse(day), archive.coarse(day), strict=True):
+        for name, one, other in zip(NAMES, made.coarse(day), archive.coarse(day), strict=True):
             assert np.allclose(one, other, rtol=1e-6, atol=2e-6 * np.abs(other).max()), name
         assert np.allclose(made.stations_pm25(day), archive.stations_pm25(day)[order], rtol=1e-6, equal_nan=True)
     assert np.array_equal(made.elevation(), archive.elevation())
@@ -136,34 +102,37 @@ def test_a_forecast_runs_on_ingested_days(filled):
     assert made.source == "simulation, written as providers' files"
 
 
-def test_what_is_there_is_not_made_again(here, filled, native):
+def test_what_is_there_is_not_made_again(here, filled, provider_files):
     made, _ = filled
-    again = ingest([native], made.location)
+    again = ingest([provider_files], made.location)
     assert again.stored == []
     assert again.unchanged == made.days
     assert Archive(made.location).snapshot == made.snapshot
 
 
-def test_the_commands(here, native, archive, tmp_path, monkeypatch, capsys):
-    assert run_cli(monkeypatch, "validate", str(native)) == 0
+def test_the_commands(here, provider_files, archive, tmp_path, monkeypatch, capsys):
+    assert run_cli(monkeypatch, "validate", str(provider_files)) == 0
     told = {
-        Path(one["file"]).name: one for one in run_json(monkeypatch, capsys, "validate", str(native), "--json")["files"]
+        Path(one["file"]).name: one
+        for one in run_json(monkeypatch, capsys, "validate", str(provider_files), "--json")["files"]
     }
-    assert "u500" in told[pressure(native).name]["holds"]
-    (native_copy := tmp_path / "files").mkdir()
-    for path in native.iterdir():
-        shutil.copy(path, native_copy)
-    (native_copy / "notes.bin").write_bytes(b"\x00\x01")
+    assert "u500" in told[pressure(provider_files).name]["holds"]
+    (folder := tmp_path / "files").mkdir()
+    for path in provider_files.iterdir():
+        shutil.copy(path, folder)
+    (folder / "notes.bin").write_bytes(b"\x00\x01")
     box = f"{archive.domain.north},{archive.domain.west},{archive.domain.south},{archive.domain.east}"
     line = [
         "ingest",
-        str(native_copy),
+        str(folder),
         "--archive",
         str(tmp_path / "a"),
         "--domain",
         box,
         "--days",
         "2020-02-28..2020-03-04",
+        "--jobs",
+        "1",
     ]
     assert run_cli(monkeypatch, *line, "--report", str(tmp_path / "r.json"), "-q") == 1
     printed = capsys.readouterr().out
@@ -171,7 +140,7 @@ def test_the_commands(here, native, archive, tmp_path, monkeypatch, capsys):
     assert "refused day: 2020-03-04: no PM2.5 at 1 km" in printed
     report = json.loads((tmp_path / "r.json").read_text())
     assert report["stored"] == [str(day) for day in archive.days if day >= date(2020, 2, 28)]
-    assert run_cli(monkeypatch, "validate", str(native_copy)) == 1
+    assert run_cli(monkeypatch, "validate", str(folder)) == 1
 
 
 def run_json(monkeypatch, capsys, *line):
@@ -181,7 +150,7 @@ def run_json(monkeypatch, capsys, *line):
 
 
 @pytest.mark.long
-def test_a_killed_ingest_leaves_whole_days_and_goes_on(native, archive, tmp_path, filled):
+def test_a_killed_ingest_leaves_whole_days_and_goes_on(provider_files, archive, tmp_path, filled):
     place = tmp_path / "a"
     domain = archive.domain
     script = (
@@ -190,12 +159,12 @@ def test_a_killed_ingest_leaves_whole_days_and_goes_on(native, archive, tmp_path
         f"domain = Domain(**{domain.to_json()!r})\n"
         "seen = []\n"
         "def on_day(day, total):\n    seen.append(day)\n    if len(seen) == 2: os.kill(os.getpid(), signal.SIGKILL)\n"
-        f"ingest([Path({str(native)!r})], {str(place)!r}, domain, on_day=on_day)\n"
+        f"ingest([Path({str(provider_files)!r})], {str(place)!r}, domain, on_day=on_day)\n"
     )
     ended = subprocess.run([sys.executable, "-c", script], check=False)
     assert ended.returncode == -9
     assert len(Archive(str(place)).days) == 2
-    report = ingest([native], str(place))
+    report = ingest([provider_files], str(place))
     assert len(report.unchanged) == 2
     for day in archive.days:
         assert np.array_equal(Archive(str(place)).coarse(day), filled[0].coarse(day))
@@ -299,30 +268,30 @@ def test_new_archives_need_a_domain_relief_and_stations(here, copy, archive, tmp
         files_in([tmp_path / "nowhere"])
 
 
-def test_a_simulated_world_takes_no_real_days(here, native, archive, filled):
+def test_a_simulated_world_takes_no_real_days(here, provider_files, archive, filled):
     with pytest.raises(CranpmError, match="never mixed"):
-        ingest([native], archive.location)
+        ingest([provider_files], archive.location)
     with pytest.raises(CranpmError, match="the archive's domain"):
-        ingest([native], filled[0].location, Domain("other", 60, 0, 50, 10))
+        ingest([provider_files], filled[0].location, Domain("other", 60, 0, 50, 10))
 
 
 # Wrong files
 
 
-def test_a_cut_file_is_refused_at_any_length(here, native, tmp_path):
+def test_a_cut_file_is_refused_at_any_length(here, provider_files, tmp_path):
     """HDF5, ZIP and Parquet: at twelve lengths each, by name."""
     for path in (
-        pressure(native),
-        next(native.glob("cams*")),
-        native / GHAP.format(8),
-        next(native.glob("SIM*.parquet")),
+        pressure(provider_files),
+        next(provider_files.glob("cams*")),
+        provider_files / GHAP.format(8),
+        next(provider_files.glob("SIM*.parquet")),
     ):
         whole = path.read_bytes()
         cut = [
             path_with(tmp_path / f"{number:02d} {path.name}", whole[: int(part * len(whole))])
             for number, part in enumerate(np.linspace(0.02, 0.98, 12))
         ]
-        assert not [one for one in sandbox.look(cut) if isinstance(one, Seen)]
+        assert not [one for one in sandbox.look(cut) if isinstance(one, FileSummary)]
 
 
 def test_a_cut_classic_file_does_not_read_as_zeros(here, tmp_path):
@@ -340,12 +309,12 @@ def test_a_cut_classic_file_does_not_read_as_zeros(here, tmp_path):
         field[:] = 1.0
     size = path.stat().st_size
     assert needed_bytes(path) <= size
-    assert isinstance(sandbox.look([path])[0], Seen)
+    assert isinstance(sandbox.look([path])[0], FileSummary)
     whole = path.read_bytes()
     for cut in (1, 4, 40, size // 2):
         path.write_bytes(whole[: needed_bytes_of(whole, tmp_path) - cut])
         (found,) = sandbox.look([path])
-        assert not isinstance(found, Seen)
+        assert not isinstance(found, FileSummary)
 
 
 def needed_bytes_of(data, folder):
@@ -411,11 +380,11 @@ def turned(path, out, flip_lat=False, swap=False):
 
 
 @pytest.mark.parametrize("how", [{"flip_lat": True}, {"swap": True}, {"flip_lat": True, "swap": True}])
-def test_coordinates_tell_how_a_file_is_turned(copy, native, archive, how, tmp_path):
-    turned(pressure(native), tmp_path / "turned.nc", **how)
+def test_coordinates_tell_how_a_file_is_turned(copy, provider_files, archive, how, tmp_path):
+    turned(pressure(provider_files), tmp_path / "turned.nc", **how)
     shutil.move(tmp_path / "turned.nc", pressure(copy))
     day = archive.days[1]
-    one, other = (day_of("era5", era5(folder), day, archive.domain).fields for folder in (native, copy))
+    one, other = (day_of("era5", era5(folder), day, archive.domain).fields for folder in (provider_files, copy))
     assert all(np.array_equal(one[name], other[name]) for name in one)
 
 
@@ -444,10 +413,10 @@ def test_final_data_win_over_preliminary_and_forecast_ones(copy, archive, versio
     assert reading.notes == ()
 
 
-def test_a_file_that_covers_too_little_is_refused(native, archive):
+def test_a_file_that_covers_too_little_is_refused(provider_files, archive):
     larger = Domain("larger", 49, 7, 42.75, 12.25)
     with pytest.raises(CranpmError, match="to cover N 49"):
-        day_of("era5", era5(native), archive.days[1], larger)
+        day_of("era5", era5(provider_files), archive.days[1], larger)
 
 
 def test_a_fill_value_that_is_not_declared_is_no_smog(copy, archive):
@@ -460,7 +429,7 @@ def test_a_fill_value_that_is_not_declared_is_no_smog(copy, archive):
         day_of("ghap", [Piece(path)], date(2020, 2, 28), archive.domain)
 
 
-def test_ghap_is_indexed_by_coordinates(native, archive, tmp_path):
+def test_ghap_is_indexed_by_coordinates(provider_files, archive, tmp_path):
     """A file of a larger area gives the same pixels; one shifted by half a pixel is refused."""
     day, grid = archive.days[1], archive.domain.fine
     larger = Grid(grid.north + 0.3, grid.west - 0.5, 0.01, grid.rows + 60, grid.cols + 100)
@@ -486,14 +455,14 @@ def test_ghap_is_indexed_by_coordinates(native, archive, tmp_path):
             assert np.allclose(found, archive.pm25(day), equal_nan=True)
 
 
-def test_ghap_from_inside_a_zip(here, native, archive, tmp_path):
+def test_ghap_from_inside_a_zip(here, provider_files, archive, tmp_path):
     day = archive.days[1]
     name = f"GHAP_PM2.5_D1K_{day:%Y%m%d}_V1.nc"
     packed = tmp_path / f"GHAP_PM2.5_D1K_{day:%Y%m}_V1.zip"
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive_file:
-        archive_file.write(native / name, f"daily/{name}")
+        archive_file.write(provider_files / name, f"daily/{name}")
     (seen,) = sandbox.look([packed])
-    assert (seen.source, seen.first) == ("ghap", day)
+    assert (seen.provider, seen.first) == ("ghap", day)
     found = day_of("ghap", [seen.piece], day, archive.domain).fields["pm25"]
     assert np.array_equal(np.isnan(found), np.isnan(archive.pm25(day)))
 
@@ -506,11 +475,11 @@ def test_days_in_the_future_are_left_aside(here, copy, archive, tmp_path):
     assert report.refused_days[date(2099, 2, 28)] == "in the future: left aside"
 
 
-def test_wrong_suffixes_and_strange_bytes(here, tmp_path, native):
+def test_wrong_suffixes_and_strange_bytes(here, tmp_path, provider_files):
     path = tmp_path / "really.zip"
-    shutil.copy(pressure(native), path)
+    shutil.copy(pressure(provider_files), path)
     assert sniff(path) == "netcdf"
-    assert sandbox.look([path])[0].source == "era5"
+    assert sandbox.look([path])[0].provider == "era5"
     for content in (
         b"",
         b"\x89HDF\r\n\x1a\n" + b"\x00" * 100,
@@ -521,7 +490,7 @@ def test_wrong_suffixes_and_strange_bytes(here, tmp_path, native):
     ):
         path.write_bytes(content)
         (found,) = sandbox.look([path])
-        assert not isinstance(found, Seen)
+        assert not isinstance(found, FileSummary)
 
 
 # Hostile files
@@ -554,7 +523,7 @@ def path_with(path, data):
     return path
 
 
-def test_a_reader_that_dies_takes_nobody_with_it(tmp_path, monkeypatch, native):
+def test_a_reader_that_dies_takes_nobody_with_it(tmp_path, monkeypatch, provider_files):
     """Of many files the one that kills is singled out; the others are seen."""
     killer = path_with(tmp_path / "killer.nc", b"\x89HDF\r\n\x1a\n" + b"\x00" * 64)
     real = sandbox._ask
@@ -565,34 +534,39 @@ def test_a_reader_that_dies_takes_nobody_with_it(tmp_path, monkeypatch, native):
         return real(job)
 
     monkeypatch.setattr(sandbox, "_ask", deadly)
-    good = [native / GHAP.format(8), next(native.glob("SIM*.parquet"))]
+    good = [provider_files / GHAP.format(8), next(provider_files.glob("SIM*.parquet"))]
     found = sandbox.look([good[0], killer, good[1]])
-    assert [isinstance(one, Seen) for one in found] == [True, False, True]
+    assert [isinstance(one, FileSummary) for one in found] == [True, False, True]
     assert "signal 11" in found[1][1]
 
 
-def test_a_reader_without_memory_or_time_is_reported(monkeypatch, archive, native):
+def test_a_reader_without_memory_or_time_is_reported(monkeypatch, archive, provider_files):
     """Real children, with real limits."""
-    piece, days = Piece(native / GHAP.format(8)), archive.days[1:2]
+    piece, days = Piece(provider_files / GHAP.format(8)), archive.days[1:2]
     monkeypatch.setattr(sandbox, "MEMORY_BYTES", 2**27)
-    refused = sandbox.read_days("ghap", [piece], days, archive.domain, False)[days[0]]
+    refused = sandbox.read_days("ghap", [piece], ReadQuery(days, archive.domain, []))[days[0]]
     assert isinstance(refused, str)  # each library has its own words for it
     monkeypatch.setattr(sandbox, "MEMORY_BYTES", 2**34)
     monkeypatch.setattr(sandbox, "SECONDS", 0)
-    assert "its reader" in sandbox.read_days("ghap", [piece], days, archive.domain, False)[days[0]]
+    assert "its reader" in sandbox.read_days("ghap", [piece], ReadQuery(days, archive.domain, []))[days[0]]
 
 
-def test_a_reader_does_not_import_what_lies_around(native, tmp_path, monkeypatch):
+def test_a_reader_does_not_import_what_lies_around(provider_files, tmp_path, monkeypatch):
     (tmp_path / "numpy.py").write_text("raise SystemExit('taken over')\n")
     monkeypatch.chdir(tmp_path)
-    assert isinstance(sandbox.look([native / GHAP.format(8)])[0], Seen)
+    assert isinstance(sandbox.look([provider_files / GHAP.format(8)])[0], FileSummary)
 
 
 @pytest.mark.long
-def test_damaged_headers_never_crash_us(native, tmp_path):
+def test_damaged_headers_never_crash_us(provider_files, tmp_path):
     """Three hundred files with bytes of their first kilobytes changed: refused, or read as something plausible."""
     random = np.random.default_rng(0)
-    sources = [pressure(native), native / GHAP.format(8), next(native.glob("SIM*.parquet")), next(native.glob("cams*"))]
+    sources = [
+        pressure(provider_files),
+        provider_files / GHAP.format(8),
+        next(provider_files.glob("SIM*.parquet")),
+        next(provider_files.glob("cams*")),
+    ]
     paths = []
     for number in range(300):
         data = bytearray(sources[number % 4].read_bytes())
@@ -600,7 +574,7 @@ def test_damaged_headers_never_crash_us(native, tmp_path):
             data[place] = random.integers(256)
         paths.append(path_with(tmp_path / f"{number}.bin", bytes(data)))
     found = sandbox.look(paths)
-    assert len({(one.piece if isinstance(one, Seen) else one[0]).path for one in found}) == 300
+    assert len({(one.piece if isinstance(one, FileSummary) else one[0]).path for one in found}) == 300
 
 
 # Parts
@@ -616,7 +590,7 @@ def test_places_are_turned_north_up(rows, cols, upside, mirrored, shift):
         raw_lat, raw = raw_lat[::-1], raw[::-1]
     if mirrored:
         raw_lon, raw = raw_lon[::-1], raw[:, ::-1]
-    place = Place.of(raw_lat, raw_lon, "file")
+    place = FileGrid.of(raw_lat, raw_lon, "file")
     assert np.array_equal(place.lat, lat)
     assert np.allclose(place.lon, lon)
     assert np.array_equal(place.turn(raw), values)
@@ -634,7 +608,7 @@ def test_places_are_turned_north_up(rows, cols, upside, mirrored, shift):
 )
 def test_places_that_are_none(lat, lon, reason):
     with pytest.raises(CranpmError, match=reason):
-        Place.of(np.array(lat, float), np.array(lon, float), "file")
+        FileGrid.of(np.array(lat, float), np.array(lon, float), "file")
 
 
 def test_averages_keep_what_there_is():
@@ -709,7 +683,7 @@ def test_openaq(here, tmp_path, archive):
     with gzip.open(path, "wt", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
     (seen,) = sandbox.look([path])
-    assert (seen.source, seen.holds) == ("openaq", ("openaq-2178",))
+    assert (seen.provider, seen.holds) == ("openaq", ("openaq-2178",))
     reading = day_of("openaq", [Piece(path)], date(2021, 1, 1), archive.domain)
     assert reading.fields["stations"].tolist() == [pytest.approx(111.5)]
 
@@ -717,7 +691,7 @@ def test_openaq(here, tmp_path, archive):
 def test_requests_say_exactly_what_is_asked():
     days = [date(2021, 12, 31) + timedelta(days=n) for n in range(3)]
     europe = Domain("europe", 72, -25, 30, 45)
-    asked = SOURCES["era5"].requests(Wanted(days, europe))
+    asked = PROVIDERS["era5"].requests(FetchQuery(days, europe))
     assert [request.ask["collection"] for request in asked] == [
         *["reanalysis-era5-single-levels", "reanalysis-era5-pressure-levels"] * 2,
         "reanalysis-era5-single-levels",
@@ -727,32 +701,32 @@ def test_requests_say_exactly_what_is_asked():
     assert asked[1].ask["request"]["pressure_level"] == ["500", "700", "850", "925", "1000"]
     midnight = asked[4].ask["request"]
     assert (midnight["day"], midnight["time"], midnight["variable"]) == (["03"], ["00:00"], ["total_precipitation"])
-    assert asked[0].name != SOURCES["era5"].requests(Wanted(days, Domain("alps", 50, 4, 42, 16)))[0].name
-    (cams,) = SOURCES["cams"].requests(Wanted(days[1:], europe))
+    assert asked[0].name != PROVIDERS["era5"].requests(FetchQuery(days, Domain("alps", 50, 4, 42, 16)))[0].name
+    (cams,) = PROVIDERS["cams"].requests(FetchQuery(days[1:], europe))
     assert cams.ask["request"]["date"] == ["2022-01-01/2022-01-02"]
     assert cams.ask["request"]["area"] == [72.75, -26.25, 29.25, 45.75]
-    ghap = SOURCES["ghap"].requests(Wanted(days, europe))
+    ghap = PROVIDERS["ghap"].requests(FetchQuery(days, europe))
     assert [request.ask["record"] for request in ghap] == [10799203, 10795662]
     with pytest.raises(CranpmError, match="which GHAP has"):
-        SOURCES["ghap"].requests(Wanted([date(2031, 1, 1)], europe))
-    tiles = SOURCES["elevation"].requests(Wanted([], Domain("box", 48, -2, 42, 4)))
+        PROVIDERS["ghap"].requests(FetchQuery([date(2031, 1, 1)], europe))
+    tiles = PROVIDERS["elevation"].requests(FetchQuery([], Domain("box", 48, -2, 42, 4)))
     assert len(tiles) == 36
     assert tiles[0].name == "Copernicus_DSM_COG_30_N42_00_W002_00_DEM.tif"
 
 
-def test_a_scan_lists_what_is_of_no_use(here, native, tmp_path):
+def test_a_scan_lists_what_is_of_no_use(here, provider_files, tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "half.nc.part").write_bytes(b"x")
     (tmp_path / "a" / ".hidden").write_bytes(b"x")
     (tmp_path / "a" / "readme.txt").write_text("hello\n")
-    found = scan([tmp_path / "a", native / GHAP.format(8)])
-    assert [one.source for one in found.seen] == ["ghap"]
+    found = scan([tmp_path / "a", provider_files / GHAP.format(8)])
+    assert [one.provider for one in found.files] == ["ghap"]
     assert list(found.refused) == [str(tmp_path / "a" / "readme.txt")]
 
 
 def test_parquet_of_others_is_not_ours(tmp_path):
     pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
-    assert SOURCES["eea"].look(Piece(tmp_path / "a.parquet")) is None
+    assert PROVIDERS["eea"].recognise(Piece(tmp_path / "a.parquet")) is None
 
 
 def grib_message(name, level, step, value, day=20210105):
@@ -795,7 +769,7 @@ def test_open_data_of_the_forecast(tmp_path):
     day = date(2021, 1, 5)
     assert set(found[0].versions) == {OPERATIONAL}
     assert found[1].sum_hours == 3
-    assert np.allclose(found[0].place.lon, [-5, -4.75, -4.5, -4.25])
+    assert np.allclose(found[0].file_grid.lon, [-5, -4.75, -4.5, -4.25])
     mean, _, note = era5_day(height, CHANNELS["z500"], day, False)
     assert note == ""
     assert np.allclose(mean, 9.80665 * (5500 + np.mean(range(0, 24, 3))))
@@ -845,7 +819,7 @@ def test_a_day_out_of_a_zarr_of_the_globe(tmp_path):
     }
     for name, (unit, values) in aloft.items():
         group.create_array(name, data=values.astype(np.float32)).attrs["units"] = unit
-    cloud = Cloud("arco", "bucket", "prefix", 1, "total_precipitation", 0.0)
+    cloud = ZarrStore("arco", "ARCO-ERA5", "bucket", "prefix", 1, "total_precipitation", 0.0)
     domain = Domain("box", 49, 2, 43.75, 7.25)
     day = date(2021, 1, 5)
     cloud.copy(group, day, domain, tmp_path / "arco.nc")
@@ -856,8 +830,8 @@ def test_a_day_out_of_a_zarr_of_the_globe(tmp_path):
     assert np.allclose(reading.fields["t850"], 200 + centre * 0.85, atol=1e-3)
     with pytest.raises(CranpmError, match="times up to"):
         cloud.copy(group, date(2021, 1, 7), domain, tmp_path / "late.nc")
-    assert cloud.requests(Wanted([day], domain))[0].ask["zarr"] == "gs://bucket/prefix"
-    six = Cloud("weatherbench2", "bucket", "prefix", 6, "total_precipitation", 0.0)
+    assert cloud.requests(FetchQuery([day], domain))[0].ask["zarr"] == "gs://bucket/prefix"
+    six = ZarrStore("weatherbench2", "WeatherBench 2", "bucket", "prefix", 6, "total_precipitation", 0.0)
     six.copy(group, day, domain, tmp_path / "six.nc")
     with pytest.raises(CranpmError, match="24 times"):
         day_of("era5", [Piece(tmp_path / "six.nc")], day, domain)
@@ -872,11 +846,12 @@ def test_real_stations_among_simulated_fields(here, tmp_path, monkeypatch, capsy
         pytest.skip(f"the providers' files are not at {REAL_STATIONS}; set CRANPM_SHARED to where they are")
     box, files = "52,11,46.75,17", str(tmp_path / "files")
     world = [str(tmp_path / "world"), "--set", "simulation.spin_up_days=1"]
-    line = ["simulate", "--domain", box, "--days", "2023-01-10..2023-01-12", *world, "--native", files, "-q"]
+    line = ["simulate", "--domain", box, "--days", "2023-01-10..2023-01-12", *world, "-q"]
     assert run_cli(monkeypatch, *line) == 0
+    assert run_cli(monkeypatch, "export", str(tmp_path / "world"), "--to", files) == 0
     for path in [*(tmp_path / "files").glob("*.parquet"), tmp_path / "files" / "DataExtract.csv"]:
         path.unlink()
-    line = ["ingest", files, str(REAL_STATIONS), "--archive", str(tmp_path / "a"), "--domain", box, "-q"]
+    line = ["ingest", files, str(REAL_STATIONS), "--archive", str(tmp_path / "a"), "--domain", box, "--jobs", "1", "-q"]
     assert run_cli(monkeypatch, *line) == 0
     made = Archive(str(tmp_path / "a"))
     assert len(made.days) == 3

@@ -17,11 +17,11 @@ import pytest
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Domain, Grid
-from cranpm.providers import SOURCES, eea, quantities, sandbox
+from cranpm.providers import PROVIDERS, eea, eea_stations, quantities, sandbox
 from cranpm.providers.cams import GAS_CONSTANT, VAPOUR, concentration, density
 from cranpm.providers.elevation import read_elevation
 from cranpm.providers.gridded import Gridded
-from cranpm.providers.provider import Seen
+from cranpm.providers.provider import FileSummary
 from cranpm.providers.quantities import BY_ALIAS, Quantity
 from cranpm.providers.readers import grib, netcdf
 from cranpm.providers.readers.files import Piece
@@ -61,8 +61,8 @@ def test_grib_and_netcdf_of_one_request_are_the_same():
     (message,) = grib.variables(REAL / f"era5/{GERMANY}.grib", "grib")
     field = one(f"era5/{GERMANY}-instant.nc", "t2m")
     assert np.array_equal(message.times, field.times)
-    assert np.array_equal(message.place.lat, field.place.lat)
-    assert np.allclose(message.place.lon, field.place.lon)
+    assert np.array_equal(message.file_grid.lat, field.file_grid.lat)
+    assert np.allclose(message.file_grid.lon, field.file_grid.lon)
     assert np.array_equal(everything(message), everything(field))
     values, times = plain(f"era5/{GERMANY}-instant.nc", "t2m")
     assert np.array_equal(everything(field), values.astype(np.float32))
@@ -191,7 +191,7 @@ def test_days_of_eac4_in_micrograms():
 
 def test_a_zip_as_the_old_service_sent_it():
     model, surface = sorted(sandbox.look([REAL / "cams/old-ads_eac4.zip"]), key=lambda seen: seen.piece.member)
-    assert (model.source, surface.source) == ("cams", "cams")
+    assert (model.provider, surface.provider) == ("cams", "cams")
     assert surface.holds == ("sp",)
     assert (model.first, model.last) == (date(2020, 7, 1), date(2020, 7, 2))
     assert "o3 on model level 60" in model.holds
@@ -215,9 +215,42 @@ def test_members_of_an_ensemble_are_no_reanalysis():
 def test_grib_with_zeros_at_its_end():
     (field,) = grib.variables(REAL / "era5/era5-2mt-2019-03-uk.grib", "uk")
     assert len(field.times) == 744
-    assert field.place.grid("uk").shape == (33, 49)
+    assert field.file_grid.grid("uk").shape == (33, 49)
     hour = everything(field)[0] if len(field.times) < 10 else field.read(np.array([0]))[0]
     assert 260 < hour.min() < hour.max() < 300
+
+
+def test_the_whole_domain_of_the_european_analysis_wraps():
+    """Longitudes 335..360 and 0..45: the Atlantic ends up west of Greenwich, pixel by pixel."""
+    path = "cams/cams-europe-analysis_full-domain_lon0-360-wrap_20220322T00.nc"
+    field = one(path, "pm25")
+    grid = field.file_grid.grid(path)
+    assert grid.shape == (420, 700)
+    assert (grid.west, grid.east) == (-25, 45)
+    assert field.times[0].item() == datetime(2022, 3, 22)
+    with netCDF4.Dataset(REAL / path) as file:
+        stored = np.ma.filled(np.squeeze(file["pm2p5_conc"][:]), np.nan)
+        lat, lon = file["latitude"][:], file["longitude"][:]
+    values = everything(field)[0]
+    for here, there in ((48.85, 2.35), (38.75, 350.85), (52.55, 13.35)):
+        row, col = np.argmin(np.abs(lat - here)), np.argmin(np.abs(lon - there))
+        own_row, own_col = grid.row_col(here, there if there < 180 else there - 360)
+        assert values[round(float(own_row)), round(float(own_col))] == stored[row, col]
+
+
+def test_open_data_of_ecmwf():
+    """CCSDS packing, the globe from 180 degrees on; rain of a file with one step is the sum of all hours before it."""
+    (rain,) = grib.variables(next((REAL / "ifs").glob("*_tp_*")), "tp")
+    assert (rain.sum_hours, rain.unit, set(rain.versions)) == (24.0, "m", {"oper"})
+    assert rain.file_grid.grid("tp").shape == (721, 1440)
+    assert rain.file_grid.lon[0] == -180
+    total = everything(rain)[0]
+    assert 0 <= total.min() < 1e-4 < 0.05 < total.max() < 1
+    (warmth,) = grib.variables(next((REAL / "ifs").glob("*2t*")), "2t")
+    assert (warmth.times[0].item(), warmth.leads[0]) == (datetime(2025, 1, 16, 18), 24)
+    values = everything(warmth)[0]
+    rows = {name: round((90 - lat) / 0.25) for name, lat in (("equator", 0), ("pole", 80))}
+    assert values[rows["equator"]].mean() > 295 > 265 > values[rows["pole"]].mean()
 
 
 # Stations
@@ -255,7 +288,7 @@ def test_station_means_by_plain_arithmetic(monkeypatch):
 def test_stations_are_found_by_the_part_after_the_country():
     czech = Domain("cz", 52, 11, 46.5, 19)
     metadata = REAL / "stations/eea-parquet-cz/DataExtract.csv.gz"
-    stations = eea.read_stations([Piece(metadata)], czech)
+    stations = eea_stations.read_stations([Piece(metadata)], czech)
     assert {path.stem for path in points()} <= set(stations.ids)
     with gzip.open(metadata, "rt", encoding="utf-8-sig") as file:
         rows = {row["Sampling Point Id"]: row for row in csv.DictReader(file)}
@@ -269,7 +302,9 @@ def test_stations_are_found_by_the_part_after_the_country():
 
 def test_the_pan_european_metadata():
     archive = REAL / "stations/eea_PanEuropean_metadata.zip"
-    stations = eea.read_stations([Piece(archive, "PanEuropean_metadata.csv")], Domain("europe", 72, -25, 30, 45))
+    stations = eea_stations.read_stations(
+        [Piece(archive, "PanEuropean_metadata.csv")], Domain("europe", 72, -25, 30, 45)
+    )
     with zipfile.ZipFile(archive) as packed, packed.open("PanEuropean_metadata.csv") as file:
         rows = list(csv.DictReader((line.decode() for line in file), dialect="excel-tab"))
     wanted = {
@@ -317,20 +352,27 @@ def test_heights_in_another_projection():
 def test_every_real_file_is_known_or_refused():
     files = sorted(path for path in REAL.rglob("*") if path.is_file())
     found = sandbox.look(files)
-    seen = {str(one.piece.path.relative_to(REAL)): one.source for one in found if isinstance(one, Seen)}
+    seen = {str(one.piece.path.relative_to(REAL)): one.provider for one in found if isinstance(one, FileSummary)}
     refused = {
-        str(piece.path.relative_to(REAL)): reason for piece, reason in (o for o in found if not isinstance(o, Seen))
+        str(piece.path.relative_to(REAL)): reason
+        for piece, reason in (o for o in found if not isinstance(o, FileSummary))
     }
-    assert len(set(seen.values())) == 5
+    assert set(seen.values()) == {"era5", "ifs", "cams", "ghap", "elevation", "eea"}
+    assert {name for name, provider in seen.items() if provider == "ifs"} == {
+        f"ifs/{path.name}" for path in (REAL / "ifs").iterdir()
+    }
     unknown = {name for name, reason in refused.items() if reason == sandbox.UNKNOWN}
     assert unknown == {
         "MANIFEST.md",
         "elevation/p1511_v2_topo_europe.npz",
         "era5/old-cds_expver-dimension.nc",
         f"era5/{GERMANY}-accum.nc",
+        "po-valley/agrimonia_daily_51stations_2016-2019.parquet",
+        "po-valley/agrimonia_stations_141.csv",
         "po-valley/italy_pm25_daily_2013-2018.parquet",
         "po-valley/italy_stations.csv",
+        "po-valley/pulvirus_era5_at_stations_2013-2019.parquet",
     }
     assert set(refused) - unknown == {"era5/era5-levels-members.grib"}
-    assert set(SOURCES) > set(seen.values())
+    assert set(PROVIDERS) > set(seen.values())
     assert quantities.BY_NAME["sp"].units == {"Pa": 1.0}

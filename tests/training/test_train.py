@@ -18,7 +18,7 @@ from model_cases import batch, random_network
 from cranpm import cli
 from cranpm.archive.store import Archive
 from cranpm.baselines.simple.damped import DampedPersistence, fit_damped
-from cranpm.core.channels import COARSE
+from cranpm.core.channels import PAPER_CHANNELS
 from cranpm.core.days import DayRange, usable
 from cranpm.core.errors import CranpmError
 from cranpm.core.settings import load
@@ -226,7 +226,7 @@ def test_scales_see_training_days_only(month):
     with pytest.raises(CranpmError, match="training days to fit scales on"):
         fit_scales([])
     fields[0, 0] = 3.0
-    with pytest.raises(CranpmError, match=f"no variation in {COARSE[0].name}"):
+    with pytest.raises(CranpmError, match=f"no variation in {PAPER_CHANNELS[0].name}"):
         fit_scales([fields[0]])
 
 

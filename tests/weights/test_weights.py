@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 import torch
 from model_cases import TINY, batch, random_network
+from paper_channels import NAMES
 from pydantic import ValidationError
 from released_cases import SMALL, checkpoint, released, their_tensors
 from safetensors.torch import load_file, save_file
 
-from cranpm.core.channels import COARSE_NAMES
 from cranpm.core.errors import CranpmError
 from cranpm.core.files import SUMS
 from cranpm.core.grid import DOMAINS, Grid
@@ -43,7 +43,7 @@ def test_a_folder_gives_back_the_same_network(folder):
         one, two = (network(*case.inputs) for network in (random_network(), weights.network))
     assert torch.equal(one.nan_to_num(), two.nan_to_num())
     assert (weights.card.domain, weights.card.leads) == ("alps", (1, 2, 3))
-    assert [name for name, _ in weights.card.channels] == list(COARSE_NAMES)
+    assert [name for name, _ in weights.card.channels] == list(NAMES)
     assert not weights.network.training
     assert len(weights.sha256) == 64
 
@@ -158,23 +158,23 @@ def test_truncated_tensors_are_refused(folder):
 
 
 def test_data_that_fit_are_accepted(folder):
-    load_weights(folder).card.check(COARSE_NAMES, ALPS.coarse, ALPS.fine, (1, 3))
+    load_weights(folder).card.check(NAMES, ALPS.coarse, ALPS.fine, (1, 3))
     usa = DOMAINS["usa_canada"]
-    load_weights(folder).card.check(COARSE_NAMES, usa.coarse, usa.fine, (1, 2, 3))
+    load_weights(folder).card.check(NAMES, usa.coarse, usa.fine, (1, 2, 3))
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"channels": ("w10", *COARSE_NAMES[1:])}, "expected the channels u10, .* found only w10, v10, t2m"),
-        ({"channels": COARSE_NAMES[:-2]}, "expected the channels cams_o3, cams_co, which"),
+        ({"channels": ("w10", *NAMES[1:])}, "expected the channels u10, .* found only w10, v10, t2m"),
+        ({"channels": NAMES[:-2]}, "expected the channels cams_o3, cams_co, which"),
         ({"coarse": Grid(50, 4, 0.5, 16, 24)}, "a coarse grid of 0.25 degrees, .* found 0.5 degrees"),
         ({"fine": Grid(50.005, 4, 0.01, 512, 512)}, "fine cell edges on multiples of 0.01 degrees, .* found N 50.005"),
         ({"leads": (1, 7, 0, -5)}, r"leads among \(1, 2, 3\), .* found \[7, 0, -5\]"),
     ],
 )
 def test_data_that_do_not_fit_are_refused(folder, given, message):
-    usual = {"channels": COARSE_NAMES, "coarse": ALPS.coarse, "fine": ALPS.fine, "leads": (1, 2, 3)}
+    usual = {"channels": NAMES, "coarse": ALPS.coarse, "fine": ALPS.fine, "leads": (1, 2, 3)}
     with pytest.raises(CranpmError, match=message):
         load_weights(folder).card.check(**(usual | given))
 
@@ -183,7 +183,7 @@ def test_authors_weights_do_not_fit_our_channels(tmp_path):
     checkpoint(tmp_path / "theirs.ckpt")
     card = import_weights(tmp_path / "theirs.ckpt", tmp_path / "out").card
     with pytest.raises(CranpmError, match="expected the channels unnamed0, unnamed1,"):
-        card.check(COARSE_NAMES, ALPS.coarse, ALPS.fine, (1,))
+        card.check(NAMES, ALPS.coarse, ALPS.fine, (1,))
 
 
 def test_a_checkpoint_becomes_a_folder(tmp_path):

@@ -48,10 +48,6 @@ def simulate(
         str, typer.Option(help="Days ahead that --every and --report count with, for example 1,2,3,4.")
     ] = ",".join(map(str, LEADS)),
     report: Annotated[bool, typer.Option("--report", help="Print how realistic the days are.")] = False,
-    native: Annotated[
-        Path | None,
-        typer.Option("--native", help="Also write the days into this folder as files in the providers' formats."),
-    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -73,12 +69,6 @@ def simulate(
     job = load(SimulationJob, settings, extra, domain=domain, days=days, channels=channel)
     if archive is None and not report:
         raise CranpmError(expected="an ARCHIVE or --report", found="neither", remedy="Name where to store the days.")
-    if every and native:
-        raise CranpmError(
-            expected="all days of a range, for files in the providers' formats",
-            found=f"--every {every}",
-            remedy="Leave --every or --native out.",
-        )
     if archive is not None:
         wanted = needed(job.days, every, ahead) if every else list(job.days)
         with progress_bar(f"simulate {job.domain.name}", len(wanted), quiet) as advance:
@@ -86,12 +76,6 @@ def simulate(
         if not as_json:
             kept = len(wanted) - added
             print(f"{archive}: {added} days added" + (f", {kept} were there already" if kept else ""))
-    if native is not None and archive is not None:
-        from cranpm.archive.store import Archive
-        from cranpm.providers.export import write_native
-
-        write_native(Archive(archive), wanted, native)
-        print(f"providers' files in {native}")
     if report:
         with progress_bar(f"sample {job.domain.name}", len(job.days), quiet) as advance:
             _print_report(realism.judge(sample(job, archive, advance), ahead), as_json)

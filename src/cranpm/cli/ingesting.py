@@ -3,19 +3,27 @@
 import json
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
-from cranpm.cli.console import AsJson, Quiet, err, out, printable, progress_bar
+from cranpm.cli.console import ArchivePath, AsJson, Quiet, err, out, printable, progress_bar
+from cranpm.core.files import write_whole
+
+if TYPE_CHECKING:
+    from cranpm.providers.ingest import IngestReport
 
 Places = Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders or files, in any order.")]
+Cluster = Annotated[
+    str | None,
+    typer.Option(help="Use the workers of this dask scheduler, tcp://HOST:PORT, instead of local processes."),
+]
 
 
 def validate(places: Places, as_json: AsJson = False) -> None:
-    """Say what files are and hold, without ingesting them; exit code 1 where one is of no use."""
-    from cranpm.providers.ingest import scan
+    """Print whose each file is and what it holds, without ingesting it. The exit code is 1 if one is of no use."""
+    from cranpm.providers.scan import scan
 
     with err.status("looking", spinner="dots"):
         found = scan(places)
@@ -23,23 +31,23 @@ def validate(places: Places, as_json: AsJson = False) -> None:
         seen = [
             {
                 "file": str(one.piece),
-                "source": one.source,
+                "provider": one.provider,
                 "holds": one.holds,
                 "first": str(one.first) if one.first else None,
                 "last": str(one.last) if one.last else None,
                 "notes": one.notes,
             }
-            for one in found.seen
+            for one in found.files
         ]
         print(json.dumps({"files": seen, "refused": found.refused}, indent=1))
     else:
         table = Table(title="files")
         for column in ("file", "provider", "holds", "days"):
             table.add_column(column, overflow="fold")
-        for one in found.seen:
+        for one in found.files:
             days = f"{one.first}..{one.last}" if one.first else ""
             holds = ", ".join(one.holds[:12]) + (", ..." if len(one.holds) > 12 else "")
-            table.add_row(printable(one.piece.name), one.source, printable("; ".join([holds, *one.notes])), days)
+            table.add_row(printable(one.piece.name), one.provider, printable("; ".join([holds, *one.notes])), days)
         out.print(table)
         for name, reason in found.refused.items():
             print(f"refused: {printable(name)}: {printable(reason)}")
@@ -49,26 +57,28 @@ def validate(places: Places, as_json: AsJson = False) -> None:
 
 def ingest(
     places: Places,
-    archive: Annotated[str, typer.Option(help="Archive to fill; made if there is none.")],
+    archive: Annotated[str, typer.Option(help="Archive to fill; it is created if there is none.")],
     domain: Annotated[str | None, typer.Option(help="For a new archive: europe, alps, ... or N,W,S,E.")] = None,
-    days: Annotated[str | None, typer.Option(help="Only these: a day, a year or FIRST..LAST.")] = None,
+    days: Annotated[str | None, typer.Option(help="Ingest only these days: a day, a year or FIRST..LAST.")] = None,
     degrade: Annotated[
         bool, typer.Option("--degrade", help="Store days that lack hours, levels or channels, marked as degraded.")
     ] = False,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes. Default: one for each core.")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Local processes. Default: one per core.")] = None,
+    cluster: Cluster = None,
     report_file: Annotated[Path | None, typer.Option("--report", help="Write the report as JSON, too.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Make days of the providers' files: ERA5, CAMS, GHAP, EEA stations and, for a new archive, elevation.
+    """Make days of providers' files and store them in an archive; a new archive also needs elevation and stations.
 
-    Days that were made of the same files are left as they are; a day appears whole or not at all, and a good day is
-    never replaced by a degraded one. Exit code 1 where a file, a day or measurements of stations were refused.
+    Days that were made of the same files are left as they are. A day appears whole or not at all, and a good day is
+    never replaced by a degraded one. The exit code is 1 if a file, a day or measurements of stations were refused.
     """
+    from cranpm.core.cluster import open_pool
     from cranpm.core.days import parse_days
     from cranpm.core.grid import parse_domain
     from cranpm.providers.ingest import ingest as fill
 
-    with progress_bar("ingest", 1, quiet) as bar:
+    with open_pool(jobs or os.cpu_count() or 1, cluster) as pool, progress_bar("ingest", 1, quiet) as bar:
         done: list[object] = []
 
         def on_day(day: object, total: int) -> None:
@@ -81,11 +91,18 @@ def ingest(
             parse_domain(domain) if domain else None,
             parse_days(days) if days else None,
             degrade=degrade,
-            jobs=jobs or os.cpu_count() or 1,
+            pool=pool,
             on_day=on_day,
         )
     if report_file:
-        report_file.write_text(json.dumps(report.to_json(), indent=1) + "\n")
+        write_whole(report_file, json.dumps(report.to_json(), indent=1) + "\n")
+    _print_report(report)
+    if report.refused_files or report.refused_days or report.station_problems:
+        raise typer.Exit(1)
+
+
+def _print_report(report: "IngestReport") -> None:
+    """What became of files and days, one line each."""
     for name, reason in report.refused_files.items():
         print(f"refused file: {printable(name)}: {printable(reason)}")
     for day, reason in sorted(report.refused_days.items()):
@@ -94,41 +111,45 @@ def ingest(
         print(f"degraded: {day}: {'; '.join(map(printable, notes))}")
     for problem in sorted(report.station_problems):
         print(f"stations: {printable(problem)}")
+    for note in report.unchecked:
+        print(f"not checked: {printable(note)}")
     if report.kept:
         print(f"{len(report.kept)} good days were kept: these files would have degraded them")
     if report.unknown_stations:
         print(f"{len(report.unknown_stations)} stations are not in the archive and were left out")
     print(f"{len(report.stored)} days stored, {len(report.unchanged)} unchanged, {len(report.refused_days)} refused")
-    if report.refused_files or report.refused_days or report.station_problems:
-        raise typer.Exit(1)
 
 
 def fetch(
-    source: Annotated[
-        str, typer.Argument(help="era5, arco, weatherbench2, ifs, cams, ghap, elevation, eea or openaq.")
-    ],
+    provider: Annotated[str, typer.Argument(help="A provider, as era5 or ghap; any other word prints the list.")],
     domain: Annotated[str, typer.Option(help="europe, alps, ... or N,W,S,E.")],
     folder: Annotated[Path, typer.Option("--to", help="Folder for the files.")],
     days: Annotated[str | None, typer.Option(help="A day, a year or FIRST..LAST; elevation needs none.")] = None,
     country: Annotated[list[str] | None, typer.Option(help="Of EEA's stations, as IT; repeat for several.")] = None,
     location: Annotated[list[int] | None, typer.Option(help="Of OpenAQ, by number; repeat for several.")] = None,
+    channel: Annotated[
+        list[str] | None, typer.Option(help="Fetch this channel too, as blh; repeat for several.")
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the exact requests and their size, and stop.")
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fetch a provider's files; what is there stays, what broke off goes on."""
+    """Download a provider's files; finished files are kept, interrupted downloads resume."""
     from cranpm.core.days import parse_days
     from cranpm.core.errors import CranpmError
     from cranpm.core.grid import parse_domain
+    from cranpm.providers import PROVIDERS
     from cranpm.providers.fetch import fetch as get
     from cranpm.providers.fetch import plan
-    from cranpm.providers.provider import Request, Wanted
+    from cranpm.providers.provider import FetchQuery
+    from cranpm.providers.request import Request
 
-    if days is None and source != "elevation":
-        raise CranpmError(expected=f"days for {source}", found="none", remedy="Add --days 2022-01-01..2022-01-31.")
+    if days is None and PROVIDERS[provider].needs_days:
+        raise CranpmError(expected=f"days for {provider}", found="none", remedy="Add --days 2022-01-01..2022-01-31.")
     span = list(parse_days(days)) if days else []
-    wanted = plan(source, Wanted(span, parse_domain(domain), country or (), location or ()))
+    query = FetchQuery(span, parse_domain(domain), country or (), location or (), channel or ())
+    wanted = plan(provider, query)
     if dry_run:
         for request in wanted:
             print(json.dumps({"file": request.name, **request.ask}))
@@ -136,10 +157,26 @@ def fetch(
         for licence in sorted({request.licence for request in wanted if request.licence}):
             print(f"accept once: {licence}")
         return
-    with progress_bar(f"fetch {source}", len(wanted), quiet) as bar:
+    with progress_bar(f"fetch {provider}", len(wanted), quiet) as bar:
 
         def on_file(number: int, request: Request, state: str) -> None:
             bar.reach(number, len(wanted), f"{request.name} {state}")
 
         found = get(wanted, folder, on_file=on_file)
     print(f"{len(found)} files in {folder}")
+
+
+def export(
+    archive: ArchivePath,
+    folder: Annotated[Path, typer.Option("--to", help="Folder for the files.")],
+    days: Annotated[str | None, typer.Option(help="A day, a year or FIRST..LAST. Default: all days.")] = None,
+) -> None:
+    """Write days of a simulated archive as the providers would send them, to try ingestion without their servers."""
+    from cranpm.archive.store import Archive
+    from cranpm.core.days import parse_days
+    from cranpm.providers.export import write_provider_files
+
+    opened = Archive(archive)
+    wanted = list(parse_days(days)) if days else opened.days
+    write_provider_files(opened, wanted, folder)
+    print(f"files of {len(wanted)} days in {folder}")

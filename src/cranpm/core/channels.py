@@ -5,9 +5,8 @@ An archive stores the names of the channels that it was made with, in their orde
 Physics asks for a quantity and a level (`find_channel`), never for the letters of a name.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.registry import Registry
@@ -26,7 +25,7 @@ class Channel:
     quantity: str
     """What the field is of, whatever its level and source: wind_u (eastward), wind_v (northward), temperature, pm25."""
     unit: str
-    source: Literal["era5", "cams"]
+    source: str
     """Which provider's form the field has: meteorology as ERA5, composition as CAMS."""
     low: float
     high: float
@@ -128,10 +127,6 @@ FURTHER_CHANNELS: tuple[Channel, ...] = (
 """Known, and not among the paper's."""
 for _channel in (*PAPER_CHANNELS, *FURTHER_CHANNELS):
     CHANNELS.add(_channel.name, _channel)
-
-COARSE = PAPER_CHANNELS
-COARSE_NAMES: tuple[str, ...] = tuple(channel.name for channel in COARSE)
-INDEX: Mapping[str, int] = {name: index for index, name in enumerate(COARSE_NAMES)}
 
 FINE_INPUT: tuple[str, ...] = ("pm25_today", "elevation", "latitude", "longitude", "pm25_yesterday")
 """What the fine branch of the network reads."""

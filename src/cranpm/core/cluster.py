@@ -29,6 +29,11 @@ class Pool:
 
     client: "Client | None" = None
 
+    @property
+    def workers(self) -> int:
+        """How many things are done at the same time."""
+        return 1 if self.client is None else max(1, len(self.client.scheduler_info()["workers"]))
+
     def share(self, value: Value) -> Value:
         """A value that many tasks need, sent to every worker once; hand what is returned to `each`."""
         return value if self.client is None else self.client.scatter(value, broadcast=True, hash=False)
@@ -59,7 +64,7 @@ def _each(
             given[future.key] = item
             running.add(future)
 
-    hand_out(TASKS_PER_WORKER * max(1, len(client.scheduler_info()["workers"])))
+    hand_out(TASKS_PER_WORKER * Pool(client).workers)
     try:
         for future in running:
             item = given.pop(future.key)

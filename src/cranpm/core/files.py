@@ -22,15 +22,20 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
+def give_name(finished: Path, path: Path) -> None:
+    """Let a finished file take its name, or replace what has it, in one step that a power cut cannot undo."""
+    sync(finished)
+    os.replace(finished, path)
+    sync(path.parent)
+
+
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """A hidden path beside `path` to write to; if the block ends well, that file takes the name in one step."""
     beside = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{path.suffix}")
     try:
         yield beside
-        sync(beside)
-        os.replace(beside, path)
-        sync(path.parent)
+        give_name(beside, path)
     finally:
         beside.unlink(missing_ok=True)
 

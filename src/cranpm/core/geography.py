@@ -136,13 +136,17 @@ def load_region(name: str) -> Region:
     return Region(name, **_boxes()[name], relief_m=relief, land_bits=land, towns=towns)
 
 
+def find_region(grid: Grid) -> Region | None:
+    """The region that covers a grid; None where the package has no geography."""
+    return next((region for region in map(load_region, _boxes()) if region.covers(grid)), None)
+
+
 def region_of(grid: Grid) -> Region:
     """The region that covers a grid, refused where the package has no geography."""
+    region = find_region(grid)
+    if region is not None:
+        return region
     names = tuple(_boxes())
-    for name in names:
-        region = load_region(name)
-        if region.covers(grid):
-            return region
     boxes = "; ".join(f"{r.name} N {r.north} W {r.west} S {r.south} E {r.east}" for r in map(load_region, names))
     raise CranpmError(
         expected=f"a box inside the packaged geography, margin included ({boxes})",

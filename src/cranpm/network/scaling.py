@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from pydantic import BaseModel, ConfigDict, FiniteFloat, model_validator
 
-from cranpm.core.channels import COARSE, Channel
+from cranpm.core.channels import PAPER_CHANNELS, Channel
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array
 
@@ -38,7 +38,7 @@ class Scales(BaseModel):
             )
 
 
-def fit_scales(fields: Iterable[Array], channels: Sequence[Channel] = COARSE) -> Scales:
+def fit_scales(fields: Iterable[Array], channels: Sequence[Channel] = PAPER_CHANNELS) -> Scales:
     """Mean and spread of every channel over the coarse fields of days, in one pass; give training days only."""
     count, total, square = 0, np.zeros(len(channels)), np.zeros(len(channels))
     centre = np.array([channel.mean for channel in channels])[:, None, None]
@@ -63,4 +63,4 @@ def fit_scales(fields: Iterable[Array], channels: Sequence[Channel] = COARSE) ->
 
 def typical_scales() -> Scales:
     """Round figures for the paper's channels, for networks that are not trained."""
-    return Scales(mean=tuple(c.mean for c in COARSE), spread=tuple(c.spread for c in COARSE))
+    return Scales(mean=tuple(c.mean for c in PAPER_CHANNELS), spread=tuple(c.spread for c in PAPER_CHANNELS))

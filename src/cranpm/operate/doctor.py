@@ -17,7 +17,8 @@ from cranpm.archive.store import Archive
 from cranpm.core.machine import forget_peak_memory, peak_memory
 from cranpm.network.cost import size
 from cranpm.network.precision import gemm_peak, has_bf16
-from cranpm.providers.fetch import find_key
+from cranpm.providers import PROVIDERS
+from cranpm.providers.datastore import find_key
 from cranpm.training.loop import TrainingRun
 from cranpm.training.recipe import TrainSettings
 from cranpm.training.retention import disk_need_gb, free_disk_gb
@@ -26,14 +27,6 @@ STEPS = 3
 TIGHT = 0.8
 """Share of free memory beyond which a run is a risk."""
 LEAST_DISK_GB = 5.0
-HOSTS = {
-    "Climate Data Store": "https://cds.climate.copernicus.eu",
-    "Atmosphere Data Store": "https://ads.atmosphere.copernicus.eu",
-    "Zenodo": "https://zenodo.org",
-    "EEA": "https://eeadmz1-downloads-api-appservice.azurewebsites.net",
-    "Copernicus DEM": "https://copernicus-dem-90m.s3.amazonaws.com",
-    "ECMWF open data": "https://data.ecmwf.int",
-}
 
 
 @dataclass(frozen=True)
@@ -66,12 +59,14 @@ def machine_checks(folder: Path) -> list[Finding]:
 def source_checks() -> list[Finding]:
     """Whether providers can be reached, and whether there is a key for those that want one."""
     key = find_key()
+    wanting = " and ".join(sorted(provider.title for provider in PROVIDERS.values() if provider.needs_key))
     checks = [
         Finding("key of the data stores", "found")
         if key
-        else Finding("key of the data stores", "none", "note", "For ERA5 and CAMS: see docs/sources/README.md.")
+        else Finding("key of the data stores", "none", "note", f"For {wanting}: see docs/sources/README.md.")
     ]
-    for name, url in HOSTS.items():
+    hosts = {name: url for provider in PROVIDERS.values() for name, url in provider.hosts.items()}
+    for name, url in hosts.items():
         try:
             answer = requests.head(url, timeout=5, allow_redirects=True)
             checks.append(Finding(name, f"answers ({answer.status_code})"))

@@ -6,20 +6,23 @@ by the density of air at the same time, from surface pressure and the lowest lev
 
 from collections.abc import Sequence
 from datetime import date
+from pathlib import Path
 
 import numpy as np
 
-from cranpm.core.channels import COARSE
+from cranpm.core.channels import PAPER_CHANNELS
 from cranpm.core.errors import CranpmError
-from cranpm.core.grid import Array, Domain
+from cranpm.core.grid import Array
+from cranpm.providers.datastore import fetch_from_store
 from cranpm.providers.era5 import by_month
-from cranpm.providers.gridded import Gridded, read_channels, seen, variables
-from cranpm.providers.provider import DayReader, Reading, Request, Seen, Wanted
+from cranpm.providers.gridded import Gridded, read_channels, summary, variables
+from cranpm.providers.provider import DayReader, FetchQuery, FileSummary, Provider, Reading, ReadQuery
 from cranpm.providers.quantities import RATIOS
 from cranpm.providers.readers.files import Piece
+from cranpm.providers.request import Request
 from cranpm.providers.timeline import Timeline, check_range
 
-SPECIES = {channel.name: channel.name.removeprefix("cams_") for channel in COARSE if channel.source == "cams"}
+SPECIES = {channel.name: channel.quantity for channel in PAPER_CHANNELS if channel.source == "cams"}
 GAS_CONSTANT, VAPOUR = 287.05, 0.608
 """Of dry air, J kg-1 K-1; how much lighter moist air is."""
 RATIO_RANGE = (-1e-12, 1e-4)
@@ -32,32 +35,41 @@ GB_A_FIELD = 4e-6
 STEP = 0.75
 
 
-class Cams:
+class Cams(Provider):
     """Composition near the ground."""
 
-    name = "cams"
+    name, title, page = "cams", "CAMS", "cams.md"
+    provides = tuple(SPECIES)
+    whole_zip = True  # it is one request: its surface pressure is not ERA5's
+    hosts = {"Atmosphere Data Store": "https://ads.atmosphere.copernicus.eu"}  # noqa: RUF012
+    service = "https://ads.atmosphere.copernicus.eu/api"
+    licence = "https://ads.atmosphere.copernicus.eu/datasets/cams-global-reanalysis-eac4"
+    needs_key = True
 
-    def look(self, piece: Piece) -> Seen | None:
+    def recognise(self, piece: Piece) -> FileSummary | None:
         found = variables(piece)
         if not any(variable.quantity.name in SPECIES.values() for variable in found):
             found = [variable for variable in found if variable.kind == "model"]  # what density is made of
-        return seen(piece, self.name, found) if found else None
+        return summary(piece, self.name, found) if found else None
 
-    def open(self, pieces: Sequence[Piece], days: Sequence[date], domain: Domain, lenient: bool) -> DayReader:
+    def open(self, pieces: Sequence[Piece], query: ReadQuery) -> DayReader:
         files = Gridded(pieces)
-        timelines = {channel: files.lowest(species) for channel, species in SPECIES.items()}
+        timelines = {channel: files.lowest(SPECIES[channel]) for channel in query.channels}
 
         def day_of(day: date) -> Reading:
             def make(channel: str, timeline: Timeline) -> tuple[Array, list[np.datetime64], str]:
-                return _day(files, timeline, SPECIES[channel], day, lenient)
+                return _day(files, timeline, SPECIES[channel], day, query.lenient)
 
-            return read_channels(timelines, make, day, self.name, domain, lenient)
+            return read_channels(timelines, make, day, self.name, query)
 
         return day_of
 
-    def requests(self, wanted: Wanted) -> list[Request]:
+    def fetch(self, request: Request, target: Path, wait: float) -> list[Path]:
+        return fetch_from_store(self.service, request, target, wait)
+
+    def requests(self, query: FetchQuery) -> list[Request]:
         """EAC4, a month at a time; its area snaps inward, so it is asked for a little larger."""
-        domain = wanted.domain
+        domain = query.domain
         area = [
             float(min(90, np.ceil(domain.north / STEP) * STEP + STEP)),
             float(max(-180, np.floor(domain.west / STEP) * STEP - STEP)),
@@ -78,9 +90,8 @@ class Cams:
         collection = "cams-global-reanalysis-eac4"
         return [
             Request(
-                source=self.name,
-                name=f"cams-eac4_{wanted.box}_{days[0]}_{days[-1]}.zip",
-                kind="store",
+                provider=self.name,
+                name=f"cams-eac4_{query.box}_{days[0]}_{days[-1]}.zip",
                 ask={
                     "collection": collection,
                     "request": {
@@ -95,7 +106,7 @@ class Cams:
                 gigabytes=GB_A_FIELD * len(names) * 8 * len(days) * cells,
                 licence=f"https://ads.atmosphere.copernicus.eu/datasets/{collection}?tab=download#manage-licences",
             )
-            for days in by_month(wanted.days).values()
+            for days in by_month(query.days).values()
         ]
 
 
@@ -147,8 +158,7 @@ def density(files: Gridded, timeline: Timeline, times: Sequence[np.datetime64]) 
                 found="none for some of its times",
                 remedy="Fetch surface_pressure, and temperature and specific_humidity on the same model level, too.",
             )
-        here, there = helper.some.place, timeline.some.place
-        if not (np.array_equal(here.lat, there.lat) and np.array_equal(here.lon, there.lon)):
+        if not helper.some.file_grid.same(timeline.some.file_grid):
             raise CranpmError(
                 expected=f"{name} on the grid of {timeline.some.what}",
                 found="another",

@@ -1,8 +1,7 @@
-"""Bytes from a server, with patience: new tries after growing pauses, downloads that go on where they broke."""
+"""Bytes from a server: new tries after growing pauses, interrupted downloads resume."""
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,9 @@ from typing import Any, TypeVar
 import requests
 
 from cranpm.core.errors import CranpmError
+from cranpm.core.files import give_name
 from cranpm.providers.readers.files import UNFINISHED
+from cranpm.providers.request import Request
 
 TRIES = 6
 CHUNK = 2**16
@@ -28,7 +29,7 @@ ADVICE = {
 Answer = TypeVar("Answer")
 
 
-def patiently(what: str, work: Callable[[], Answer], wait: float) -> Answer:
+def with_retries(what: str, work: Callable[[], Answer], wait: float) -> Answer:
     """Try until it works; `wait` seconds before the second try, and twice as long before each further one."""
     problem = ""
     for attempt in range(TRIES):
@@ -62,7 +63,7 @@ def text(url: str, wait: float, body: Any = None) -> str:
         answer.raise_for_status()
         return answer.text
 
-    return patiently(url, ask, wait)
+    return with_retries(url, ask, wait)
 
 
 def part_of(url: str, start: int, length: int, wait: float) -> bytes:
@@ -76,11 +77,22 @@ def part_of(url: str, start: int, length: int, wait: float) -> bytes:
             raise requests.ConnectionError(f"{len(answer.content)} bytes of {length}")
         return answer.content
 
-    return patiently(url, ask, wait)
+    return with_retries(url, ask, wait)
+
+
+def fetch_url(request: Request, target: Path, wait: float) -> list[Path]:
+    """The plain file at `url`; none where its absence has a meaning, which `missing` states."""
+    try:
+        download(request.ask["url"], target, wait)
+    except CranpmError as error:
+        if status_of(error.__cause__) == 404 and "missing" in request.ask:
+            return []
+        raise
+    return [target]
 
 
 def download(url: str, target: Path, wait: float, *, md5: str | None = None, size: int | None = None) -> None:
-    """Fetch a file, going on from what an earlier try left of it; it appears under its name when it is whole."""
+    """Fetch a file, resuming what an earlier try left of it; it appears under its name when it is whole."""
     part, note = (target.with_name(target.name + suffix) for suffix in (PART, PART_OF))
 
     def work() -> None:
@@ -92,8 +104,8 @@ def download(url: str, target: Path, wait: float, *, md5: str | None = None, siz
             note.unlink()
             raise requests.ConnectionError(f"checksum {found} instead of {md5}")
 
-    patiently(url, work, wait)
-    os.replace(part, target)
+    with_retries(url, work, wait)
+    give_name(part, target)
     note.unlink(missing_ok=True)
 
 

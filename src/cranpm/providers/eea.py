@@ -5,12 +5,11 @@ the means. Stamps are naive and mean UTC+1. A day needs three quarters of its ho
 scores at them are not independent of the 1-km field.
 """
 
-import csv
-import gzip
-import io
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from urllib.parse import urlparse
 
 import numpy as np
 import pyarrow as pa
@@ -20,10 +19,22 @@ import pyarrow.parquet as pq
 from cranpm.archive.day_data import PM25_CEILING_UGM3, Stations
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Domain
-from cranpm.providers.provider import DayReader, Reading, Request, Seen, Wanted
+from cranpm.providers.download import download, fetch_url, text
+from cranpm.providers.eea_stations import METADATA, PM25_CODE, point_of, read_stations
+from cranpm.providers.provider import (
+    STATION_TABLE,
+    STATIONS,
+    DayReader,
+    FetchQuery,
+    FileSummary,
+    Provider,
+    Reading,
+    ReadQuery,
+)
 from cranpm.providers.readers.files import Piece, sniff
+from cranpm.providers.readers.tables import header
+from cranpm.providers.request import Request
 
-PM25 = 6001
 VALID = (1, 2, 3, 4)
 NOISE_UGM3 = -5.0
 """Clean air measured with noise; what is lower is no measurement (-999, -5008)."""
@@ -35,51 +46,45 @@ BELOW_DETECTION = (2, 3)
 STUCK_HOURS, CLEAN_UGM3 = 12, 5.0
 """So many equal values in a row are an instrument that hangs, unless they are low."""
 COLUMNS = ("Samplingpoint", "Pollutant", "Start", "End", "Value", "Unit", "AggType", "Validity")
-METADATA = {
-    "point": ("Sampling Point Id", "SamplingPoint"),
-    "pollutant": ("Air Pollutant", "AirPollutantCode"),
-    "lat": ("Latitude",),
-    "lon": ("Longitude",),
-    "altitude": ("Altitude",),
-    "station": ("Air Quality Station EoI Code", "AirQualityStationEoICode"),
-    "kind": ("Air Quality Station Type", "AirQualityStationType"),
-    "area": ("Air Quality Station Area", "AirQualityStationArea"),
-}
-"""Columns of DataExtract.csv, and of PanEuropean_metadata.csv."""
 SERVICE = "https://eeadmz1-downloads-api-appservice.azurewebsites.net/ParquetFile/urls"
 METADATA_URL = "https://discomap.eea.europa.eu/map/fme/metadata/PanEuropean_metadata.csv"
 
 
-class Eea:
-    """Daily means at stations."""
+class Eea(Provider):
+    """Daily means at stations, and where the stations are."""
 
-    name = "eea"
+    name, title, page = "eea", "EEA", "stations.md"
+    provides = (STATIONS, STATION_TABLE)
+    required = "no"
+    days_before, days_after = 1, 1  # stamps are in UTC+1
+    hosts = {"EEA": "https://eeadmz1-downloads-api-appservice.azurewebsites.net"}  # noqa: RUF012
+    licence = "https://www.eea.europa.eu/en/legal-notice"
 
-    def look(self, piece: Piece) -> Seen | None:
+    def recognise(self, piece: Piece) -> FileSummary | None:
         with piece.local() as path:
             kind = sniff(path)
             if kind == "parquet":
                 return self._look_at_values(piece, path)
             if kind in ("text", "gzip") and all(set(names) & set(header(path)) for names in METADATA.values()):
-                return Seen(piece, self.name, ("metadata of stations",))
+                return FileSummary(piece, self.name, ("metadata of stations",))
         return None
 
-    def _look_at_values(self, piece: Piece, path: Path) -> Seen | None:
+    def _look_at_values(self, piece: Piece, path: Path) -> FileSummary | None:
         file = _parquet(path, str(piece))
         if not set(COLUMNS) <= set(file.schema_arrow.names):
             return None
         if not file.metadata.num_rows:
-            return Seen(piece, self.name, ("no values",))
+            return FileSummary(piece, self.name, ("no values",))
         first = next(file.iter_batches(batch_size=1, columns=["Samplingpoint", "AggType"])).to_pylist()[0]
         days = _span(file)
-        return Seen(piece, self.name, (f"{point_of(first['Samplingpoint'])} by {first['AggType']}",), *days)
+        return FileSummary(piece, self.name, (f"{point_of(first['Samplingpoint'])} by {first['AggType']}",), *days)
 
-    def open(self, pieces: Sequence[Piece], days: Sequence[date], domain: Domain, lenient: bool) -> DayReader:
+    def open(self, pieces: Sequence[Piece], query: ReadQuery) -> DayReader:
         """A file that cannot be used is noted; the others count."""
         means: dict[date, dict[str, float]] = {}
         dropped: dict[str, int] = {}
         problems: list[str] = []
-        span = [("Start", ">=", _noon(min(days), -1)), ("Start", "<=", _noon(max(days), 2))]
+        span = [("Start", ">=", _noon(min(query.days), -1)), ("Start", "<=", _noon(max(query.days), 2))]
         for piece in pieces:
             with piece.local() as path:
                 if sniff(path) != "parquet":
@@ -98,16 +103,16 @@ class Eea:
             found = means.get(day, {})
             ids = np.array(sorted(found), dtype=str)
             values = np.array([found[name] for name in ids], np.float64)
-            return Reading({"station_ids": ids, "stations": values}, tuple(problems), {"dropped_values": dropped})
+            return Reading({"station_ids": ids, STATIONS: values}, tuple(problems), {"dropped_values": dropped})
 
         return day_of
 
-    def requests(self, wanted: Wanted) -> list[Request]:
+    def requests(self, query: FetchQuery) -> list[Request]:
         """The service lists the files of countries; each file holds all years of a sampling point."""
-        if not wanted.countries:
+        if not query.countries:
             raise CranpmError(expected="countries of the EEA", found="none", remedy="Add --country IT, repeated.")
         body = {
-            "countries": list(wanted.countries),
+            "countries": list(query.countries),
             "cities": [],
             "pollutants": ["PM2.5"],
             "dataset": 2,
@@ -115,9 +120,39 @@ class Eea:
             "source": "API",
         }
         return [
-            Request(self.name, "eea-parquet", "eea", {"post": SERVICE, "body": body}, 0.3 * len(wanted.countries)),
-            Request(self.name, "PanEuropean_metadata.csv", "url", {"url": METADATA_URL}, gigabytes=0.03),
+            Request(self.name, "eea-parquet", {"post": SERVICE, "body": body}, 0.3 * len(query.countries)),
+            Request(self.name, "PanEuropean_metadata.csv", {"url": METADATA_URL}, gigabytes=0.03),
         ]
+
+    def fetch(self, request: Request, target: Path, wait: float) -> list[Path]:
+        """Files that the service lists, or the metadata; names of files may repeat from country to country."""
+        if "post" not in request.ask:
+            return fetch_url(request, target, wait)
+        lines = [line.strip('\ufeff"') for line in text(request.ask["post"], wait, request.ask["body"]).split()]
+        head, *urls = lines or [""]
+        if head != "ParquetFileUrl" or not urls:
+            raise CranpmError(
+                expected="a list of files headed ParquetFileUrl",
+                found=head[:80] or "nothing" if head != "ParquetFileUrl" else "an empty one",
+                remedy="Check the countries, or try again later.",
+            )
+        target.mkdir(parents=True, exist_ok=True)
+        found = [target / _file_name(url) for url in urls]
+        for url, path in zip(urls, found, strict=True):
+            if not path.is_file():
+                download(url, path, wait)
+        return found
+
+    def read_stations(self, pieces: Sequence[Piece], domain: Domain) -> Stations:
+        return read_stations(pieces, domain)
+
+
+def _file_name(url: str) -> str:
+    """Country and sampling point, where an address of the service has them."""
+    name = "_".join(PurePosixPath(urlparse(url).path).parts[-2:])
+    if not re.fullmatch(r"[\w.,+-]+\.parquet", name):
+        raise CranpmError(expected="addresses of Parquet files", found=url[:200], remedy="Try again later.")
+    return name
 
 
 def _noon(day: date, later: int) -> datetime:
@@ -142,14 +177,9 @@ def _span(file: pq.ParquetFile) -> tuple[date, date]:
     return ends["min"].date(), ends["max"].date()
 
 
-def point_of(text: str) -> str:
-    """The sampling point without its country: `CZ/SPO.X` and `SPO.X` are the same."""
-    return str(text).rpartition("/")[2]
-
-
 def daily_means(table: pa.Table, label: str, dropped: dict[str, int]) -> dict[str, dict[date, float]]:
     """By sampling point and UTC day; `dropped` counts what was not used, and why."""
-    table = table.filter(pc.equal(table["Pollutant"], PM25))
+    table = table.filter(pc.equal(table["Pollutant"], PM25_CODE))
     units = {str(unit) for unit in pc.unique(table["Unit"]).to_pylist()}
     if not units <= set(UNITS):
         raise CranpmError(
@@ -201,75 +231,3 @@ def _means(times: Array, values: Array) -> dict[date, float]:
         day.item(): max(float(total / count), 0.0)
         for day, total, count in zip(days[enough], sums[enough], counts[enough], strict=True)
     }
-
-
-def header(path: Path) -> list[str]:
-    """Column names of a table."""
-    with _text(path) as file:
-        return next(csv.reader(file, dialect=_dialect(path)), [])
-
-
-def _text(path: Path) -> io.TextIOBase:
-    if sniff(path) == "gzip":
-        return io.TextIOWrapper(gzip.open(path), encoding="utf-8-sig", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
-
-
-def _dialect(path: Path) -> type[csv.Dialect]:
-    with _text(path) as file:
-        first = file.readline()
-    return csv.excel_tab if "\t" in first else csv.excel
-
-
-def read_stations(pieces: Sequence[Piece], domain: Domain) -> Stations:
-    """PM2.5 sampling points inside the domain, each once, by name."""
-    found: dict[str, Mapping[str, str]] = {}
-    for piece in pieces:
-        with piece.local() as path:
-            if sniff(path) not in ("text", "gzip"):
-                continue
-            with _text(path) as file:
-                for row in csv.DictReader(file, dialect=_dialect(path)):
-                    known = _known(row)
-                    if _usable(known, domain):
-                        found.setdefault(point_of(known["point"]), known)
-    if not found:
-        raise CranpmError(
-            expected=f"stations of PM2.5 inside {domain}",
-            found="none in the metadata",
-            remedy="Fetch EEA's metadata for the countries of the domain.",
-        )
-    names = sorted(found)
-    rows = [found[name] for name in names]
-    return Stations(
-        ids=np.array(names),
-        lat=np.array([float(row["lat"]) for row in rows]),
-        lon=np.array([float(row["lon"]) for row in rows]),
-        altitude_m=np.array([_altitude(row["altitude"]) for row in rows]),
-        country=np.array([row["station"][:2] for row in rows]),
-        kind=np.array([row["kind"] for row in rows]),
-        area=np.array([row["area"].partition("-")[0] for row in rows]),
-    )
-
-
-def _known(row: Mapping[str, str | None]) -> dict[str, str]:
-    """The columns that we use, whatever the table calls them."""
-    return {name: next((row[c] or "" for c in columns if c in row), "") for name, columns in METADATA.items()}
-
-
-def _usable(row: Mapping[str, str], domain: Domain) -> bool:
-    """A place inside the domain that measures PM2.5."""
-    pollutant = row["pollutant"].rpartition("/")[2]
-    try:
-        inside = bool(domain.fine.contains(float(row["lat"]), float(row["lon"])))
-    except ValueError:
-        return False  # a station that nobody can find
-    return inside and pollutant in ("PM2.5", str(PM25))
-
-
-def _altitude(text: str) -> float:
-    try:
-        altitude = float(text)
-    except ValueError:
-        return float("nan")
-    return altitude if -450 < altitude < 4900 else float("nan")

@@ -1,4 +1,4 @@
-"""Days of an archive written as the providers would send them: for trying the whole way from their files to a forecast.
+"""Days of a simulated archive written as the providers would send them: to try all steps from files to a forecast.
 
 ERA5 in the Climate Data Store's new layout (a ZIP of instantaneous and accumulated fields, and pressure levels), CAMS
 as EAC4, GHAP's daily files, EEA's Parquet and metadata, elevation as GeoTIFF. Hours are made up around the day's mean;
@@ -20,13 +20,14 @@ import pyarrow.parquet as pq
 import rasterio
 from rasterio.transform import from_origin
 
-from cranpm.archive.store import Archive
-from cranpm.core.channels import INDEX, LEVELS_HPA
+from cranpm.archive.store import SIMULATION, Archive
+from cranpm.core.channels import LEVELS_HPA
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array
 from cranpm.core.packing import ARCHIVED, STEP_UGM3
 from cranpm.providers.cams import GAS_CONSTANT, VAPOUR
-from cranpm.providers.eea import CLOCK_HOURS, PM25
+from cranpm.providers.eea import CLOCK_HOURS
+from cranpm.providers.eea_stations import PM25_CODE
 from cranpm.providers.netcdf_layout import MADE_UP, SPACE, new_layout, put
 
 UNITS = {"u": "m s**-1", "v": "m s**-1", "t": "K", "z": "m**2 s**-2", "q": "kg kg**-1"}
@@ -37,8 +38,14 @@ SWING = {"u10": 1.0, "v10": 1.0, "t2m": 4.0, "sp": 100.0, "u": 1.0, "v": 1.0, "t
 """How far an hour may be from the day's mean."""
 
 
-def write_native(archive: Archive, days: Sequence[date], folder: Path) -> None:
-    """Files of all providers for some days, which must follow each other."""
+def write_provider_files(archive: Archive, days: Sequence[date], folder: Path) -> None:
+    """Write files of all providers for some days of a simulated archive, which must follow each other."""
+    if not archive.source.startswith(SIMULATION):
+        raise CranpmError(
+            expected="a simulated archive: the files state that they are made up",
+            found=f"one of {archive.source}",
+            remedy="Name an archive that `cranpm simulate` filled.",
+        )
     if any(later - earlier != timedelta(days=1) for earlier, later in pairwise(days)):
         raise CranpmError(expected="days without a gap", found=f"{len(days)} with one", remedy="Write each part alone.")
     folder.mkdir(parents=True, exist_ok=True)
@@ -50,6 +57,11 @@ def write_native(archive: Archive, days: Sequence[date], folder: Path) -> None:
     _write_elevation(archive, folder)
 
 
+def _by_name(archive: Archive, day: date) -> dict[str, Array]:
+    """The coarse fields of a day, float64, by the name of their channel."""
+    return dict(zip(archive.channel_names, archive.coarse(day).astype(np.float64), strict=True))
+
+
 def _around(mean: Array, hours: int, swing: float) -> Array:
     """(hour, row, column) with the given mean."""
     wave = np.sin(2 * np.pi * np.arange(hours) / hours)
@@ -59,17 +71,17 @@ def _around(mean: Array, hours: int, swing: float) -> Array:
 def _write_era5(archive: Archive, days: Sequence[date], folder: Path) -> None:
     """A ZIP of two files, as mixed step types come, and the pressure levels. Rain ends one hour after the last day."""
     grid, label = archive.domain.coarse, f"{days[0]}_{days[-1]}"
-    fields = {day: archive.coarse(day) for day in days}
+    fields = {day: _by_name(archive, day) for day in days}
     start = datetime.combine(days[0], datetime.min.time())
     hours = [start + timedelta(hours=hour) for hour in range(24 * len(days))]
     instant, accum = folder / "data_stream-oper_stepType-instant.nc", folder / "data_stream-oper_stepType-accum.nc"
     with new_layout(instant, grid.lat, grid.lon, hours) as file:
         for name, unit in SURFACE.items():
-            values = np.concatenate([_around(fields[day][INDEX[name]], 24, SWING[name]) for day in days])
+            values = np.concatenate([_around(fields[day][name], 24, SWING[name]) for day in days])
             put(file, name, unit, values, ("valid_time", *SPACE))
     with new_layout(accum, grid.lat, grid.lon, [hour + timedelta(hours=1) for hour in hours]) as file:
         share = np.arange(1, 25) / 300  # of a day's rain in each of its hours
-        rain = np.concatenate([share[:, None, None] * fields[day][INDEX["tp"]] for day in days])
+        rain = np.concatenate([share[:, None, None] * fields[day]["tp"] for day in days])
         put(file, "tp", "m", rain, ("valid_time", *SPACE))
     with zipfile.ZipFile(folder / f"era5-single_{label}.nc", "w") as packed:  # named as the store names it
         for path in (instant, accum):
@@ -80,9 +92,7 @@ def _write_era5(archive: Archive, days: Sequence[date], folder: Path) -> None:
         for name, unit in UNITS.items():
             values = np.stack(
                 [
-                    np.concatenate(
-                        [_around(fields[day][INDEX[f"{name}{level}"]], 24, SWING.get(name, 0.0)) for day in days]
-                    )
+                    np.concatenate([_around(fields[day][f"{name}{level}"], 24, SWING.get(name, 0.0)) for day in days])
                     for level in levels[1]
                 ],
                 axis=1,
@@ -95,13 +105,13 @@ def _write_cams(archive: Archive, days: Sequence[date], folder: Path) -> None:
     grid, label = archive.domain.coarse, f"{days[0]}_{days[-1]}"
     start = datetime.combine(days[0], datetime.min.time())
     times = [start + timedelta(hours=3 * number) for number in range(8 * len(days))]
-    fields = {day: archive.coarse(day).astype(np.float64) for day in days}
+    fields = {day: _by_name(archive, day) for day in days}
 
     def each(day: date, name: str) -> Array:
-        return np.repeat(fields[day][INDEX[name]][None], 8, axis=0)
+        return np.repeat(fields[day][name][None], 8, axis=0)
 
-    pressure = np.concatenate([_around(fields[day][INDEX["sp"]], 8, 300.0) for day in days])
-    warmth = np.concatenate([_around(fields[day][INDEX["t2m"]], 8, 3.0) for day in days])
+    pressure = np.concatenate([_around(fields[day]["sp"], 8, 300.0) for day in days])
+    warmth = np.concatenate([_around(fields[day]["t2m"], 8, 3.0) for day in days])
     moisture = np.concatenate([each(day, "q1000") for day in days])
     density = pressure.astype(np.float32) / (
         GAS_CONSTANT * warmth.astype(np.float32) * (1 + VAPOUR * moisture.astype(np.float32))
@@ -198,7 +208,7 @@ def _station_day(point: str, day: date, mean: float) -> list[Mapping[str, object
         rows.append(
             {
                 "Samplingpoint": point,
-                "Pollutant": PM25,
+                "Pollutant": PM25_CODE,
                 "Start": start,
                 "End": start + timedelta(hours=1),
                 "Value": value,

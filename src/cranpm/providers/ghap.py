@@ -3,9 +3,11 @@
 Its grid is our fine grid: pixels are found by their coordinates. A fill value that was not declared decodes to 6553.5.
 """
 
+import json
 import re
 from collections.abc import Sequence
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import netCDF4
@@ -13,14 +15,16 @@ import numpy as np
 
 from cranpm.archive.day_data import PM25_CEILING_UGM3
 from cranpm.core.errors import CranpmError
-from cranpm.core.grid import Array, Domain, Grid
+from cranpm.core.grid import Array, Grid
+from cranpm.providers.download import download, text
 from cranpm.providers.era5 import by_month
 from cranpm.providers.netcdf_layout import MADE_UP
-from cranpm.providers.provider import DayReader, Reading, Request, Seen, Wanted
+from cranpm.providers.provider import PM25, DayReader, FetchQuery, FileSummary, Provider, Reading, ReadQuery
 from cranpm.providers.quantities import BY_NAME, factor
 from cranpm.providers.readers.files import Piece, sniff
-from cranpm.providers.readers.netcdf import opened, place_of, unpacked
+from cranpm.providers.readers.netcdf import file_grid_of, opened, unpacked
 from cranpm.providers.regrid import same_points
+from cranpm.providers.request import Request
 from cranpm.providers.timeline import check_range
 
 NAMED = re.compile(r"GHAP_PM2\.5_D1K_(\d{4})(\d{2})(\d{2})_V(\d+)\.nc$")
@@ -31,15 +35,20 @@ RECORDS = {2017: 10801181, 2018: 10795801, 2019: 10799037, 2020: 10800555, 2021:
 GB_A_MONTH = 3.0
 
 
-class Ghap:
+class Ghap(Provider):
     """PM2.5 of a day."""
 
-    name = "ghap"
+    name, title, page = "ghap", "GHAP", "ghap.md"
+    provides = (PM25,)
+    required = "always"
+    hosts = {"Zenodo": "https://zenodo.org"}  # noqa: RUF012
+    service = "https://zenodo.org/api/records"
+    licence = "https://creativecommons.org/licenses/by/4.0/"
 
-    def look(self, piece: Piece) -> Seen | None:
+    def recognise(self, piece: Piece) -> FileSummary | None:
         day = day_in(piece.name)
         if piece.member and day:  # a month is not unpacked to look at it
-            return Seen(piece, self.name, ("PM2.5",), day, day)
+            return FileSummary(piece, self.name, ("PM2.5",), day, day)
         with piece.local() as path:
             if sniff(path) != "netcdf":
                 return None
@@ -47,14 +56,14 @@ class Ghap:
                 held = [name for name in NAMES if name in file.variables]
                 if not held:
                     return None
-                place, _, _ = place_of(file, str(piece))
+                file_grid, _, _ = file_grid_of(file, str(piece))
                 made_up = getattr(file, "institution", "") == MADE_UP
-        step = place.grid(str(piece)).step
+        step = file_grid.grid(str(piece)).step
         nameless = () if day else ("no day GHAP_PM2.5_D1K_YYYYMMDD_Vn.nc in its name: of no use for days",)
         notes = (*nameless, *([MADE_UP] if made_up else []))
-        return Seen(piece, self.name, (f"{held[0]} at {step:g} degrees",), day, day, notes)
+        return FileSummary(piece, self.name, (f"{held[0]} at {step:g} degrees",), day, day, notes)
 
-    def open(self, pieces: Sequence[Piece], days: Sequence[date], domain: Domain, lenient: bool) -> DayReader:
+    def open(self, pieces: Sequence[Piece], query: ReadQuery) -> DayReader:
         by_day: dict[date, list[Piece]] = {}
         for piece in pieces:
             if day := day_in(piece.name):
@@ -69,14 +78,14 @@ class Ghap:
                     found=", ".join(map(str, newest)) or "none",
                     remedy="Leave one out." if newest else f"cranpm fetch ghap --days {day} ...",
                 )
-            return Reading({"pm25": window(newest[0], domain.fine)}, (), {"version": _version(newest[0].name)})
+            return Reading({PM25: window(newest[0], query.domain.fine)}, (), {"version": _version(newest[0].name)})
 
         return day_of
 
-    def requests(self, wanted: Wanted) -> list[Request]:
+    def requests(self, query: FetchQuery) -> list[Request]:
         """Monthly ZIPs of the globe; the record says where they are and their checksums."""
         found = []
-        for year, month in by_month(wanted.days):
+        for year, month in by_month(query.days):
             if year not in RECORDS:
                 raise CranpmError(
                     expected=f"days of {min(RECORDS)}..{max(RECORDS)}, which GHAP has",
@@ -85,8 +94,30 @@ class Ghap:
                 )
             name = f"GHAP_PM2.5_D1K_{year}{month:02d}"
             ask = {"record": RECORDS[year], "pattern": rf"{re.escape(name)}_V(\d+)\.zip"}
-            found.append(Request(self.name, f"{name}.zip", "zenodo", ask, GB_A_MONTH))
+            found.append(Request(self.name, f"{name}.zip", ask, GB_A_MONTH))
         return found
+
+    def fetch(self, request: Request, target: Path, wait: float) -> list[Path]:
+        """The record says where the file is and what its checksum is; of several versions the newest is taken."""
+        place = f"{self.service}/{request.ask['record']}"
+        pattern = re.compile(request.ask["pattern"])
+        try:
+            files = {file["key"]: file for file in json.loads(text(place, wait))["files"]}
+            found = [(int(match.group(1)), files[name]) for name in files if (match := pattern.fullmatch(name))]
+        except (KeyError, TypeError, ValueError) as error:
+            raise CranpmError(
+                expected=f"a record of files at {place}", found=repr(error), remedy="Look at it."
+            ) from None
+        if not found:
+            raise CranpmError(
+                expected=f"a file {pattern.pattern} in {place}",
+                found=", ".join(sorted(files)[:6]) or "no files",
+                remedy="Look at the record: a new version may have another number.",
+            )
+        _, newest = max(found, key=lambda pair: pair[0])
+        md5 = str(newest["checksum"]).removeprefix("md5:")
+        download(newest["links"]["self"], target, wait, md5=md5, size=int(newest["size"]))
+        return [target]
 
 
 def day_in(name: str) -> date | None:
@@ -110,8 +141,8 @@ def window(piece: Piece, grid: Grid) -> Array:
         name = next((name for name in NAMES if name in file.variables), None)
         if name is None:
             raise CranpmError(expected=f"PM2.5 in {label}", found=", ".join(file.variables), remedy="Fetch it again.")
-        place, lat, lon = place_of(file, label)
-        source = place.grid(label)
+        file_grid, lat, lon = file_grid_of(file, label)
+        source = file_grid.grid(label)
         found = same_points(source, grid)
         if found is None:
             raise CranpmError(
@@ -126,7 +157,7 @@ def window(piece: Piece, grid: Grid) -> Array:
         )
         values = np.full(grid.shape, np.nan, np.float32)
         if rows.size and cols.size:
-            pixels = _pixels(file[name], (lat, lon), place.rows[rows], place.cols[cols], label)
+            pixels = _pixels(file[name], (lat, lon), file_grid.rows[rows], file_grid.cols[cols], label)
             values[np.ix_(inside_rows, inside_cols)] = pixels
         return values
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+from cranpm.core.channels import PAPER_CHANNELS
 from cranpm.core.errors import CranpmError
-from cranpm.core.grid import Array, Domain
+from cranpm.core.grid import Array
 from cranpm.providers.netcdf_layout import MADE_UP
-from cranpm.providers.provider import Reading, Seen
-from cranpm.providers.quantities import LevelKind
+from cranpm.providers.provider import FileSummary, Reading, ReadQuery
+from cranpm.providers.quantities import QUANTITY_OF, LevelKind
 from cranpm.providers.readers import grib, netcdf
 from cranpm.providers.readers.files import Piece, sniff
 from cranpm.providers.readers.variable import Variable
@@ -24,7 +25,7 @@ READERS = {"netcdf": netcdf.variables, "grib": grib.variables}
 
 @cache
 def unpacked(piece: Piece) -> Path:
-    """A path to read a piece from, for as long as the process lives; its passing folder goes with it."""
+    """A path to read a piece from, for as long as the process lives; members of ZIPs are unpacked for that long."""
     return _unpacked.enter_context(piece.local())
 
 
@@ -38,19 +39,26 @@ def variables(piece: Piece) -> list[Variable]:
     return reader(path, str(piece)) if reader else []
 
 
-def seen(piece: Piece, source: str, found: Sequence[Variable]) -> Seen:
-    """A glance at a file of some variables."""
-    holds = sorted({label(variable, level) for variable in found for level in variable.levels})
+def summary(piece: Piece, provider: str, found: Sequence[Variable]) -> FileSummary:
+    """What a file of some variables holds; what becomes a channel is named first."""
+    labels = {label(variable, level) for variable in found for level in variable.levels}
+    holds = sorted(labels, key=lambda name: (" " in name, name))
     days = [time.astype("datetime64[D]").item() for variable in found for time in variable.times]
     versions = sorted({str(version) for variable in found for version in variable.versions} - {""})
     made_up = [MADE_UP] if any(variable.institution == MADE_UP for variable in found) else []
-    return Seen(piece, source, tuple(holds), min(days), max(days), (*(f"version {v}" for v in versions), *made_up))
+    notes = (*(f"version {version}" for version in versions), *made_up)
+    return FileSummary(piece, provider, tuple(holds), min(days), max(days), notes)
+
+
+CHANNEL_OF = {(channel.quantity, channel.level_hpa): channel.name for channel in PAPER_CHANNELS if channel.level_hpa}
 
 
 def label(variable: Variable, level: float) -> str:
-    """As our channels are called; model levels, which they do not have, by number."""
+    """As our channels are called; other levels in words, so that wind at 10 hPa is not taken for wind at 10 m."""
     name = variable.quantity.name
-    return {"surface": name, "pressure": f"{name}{level:g}", "model": f"{name} on model level {level:g}"}[variable.kind]
+    if variable.kind == "pressure":
+        return CHANNEL_OF.get((QUANTITY_OF.get(name, ""), round(level)), f"{name} at {level:g} hPa")
+    return name if variable.kind == "surface" else f"{name} on model level {level:g}"
 
 
 class Gridded:
@@ -79,7 +87,7 @@ Maker = Callable[[str, Timeline], tuple[Array, Sequence[np.datetime64], str]]
 
 
 def read_channels(
-    timelines: Mapping[str, Timeline | None], make: Maker, day: date, source: str, domain: Domain, lenient: bool
+    timelines: Mapping[str, Timeline | None], make: Maker, day: date, provider: str, query: ReadQuery
 ) -> Reading:
     """A day of a provider, channel by channel, on our coarse grid; one that is missing is refused, or noted."""
     fields: dict[str, Array] = {}
@@ -87,16 +95,16 @@ def read_channels(
     versions: set[str] = set()
     for channel, timeline in timelines.items():
         if timeline is None:
-            if not lenient:
+            if not query.lenient:
                 raise CranpmError(
-                    expected=f"{channel} for {day} in the files of {source}",
+                    expected=f"{channel} for {day} in the files of {provider}",
                     found="none",
-                    remedy=f"Fetch it: cranpm fetch {source} --days {day} ...; or ingest with --degrade to go without.",
+                    remedy=f"cranpm fetch {provider} --days {day} ...; or ingest with --degrade to go without.",
                 )
             notes.append(f"{channel} missing")
             continue
         values, times, note = make(channel, timeline)
-        fields[channel] = onto(values, timeline.grid(), domain.coarse, timeline.some.what)
+        fields[channel] = onto(values, timeline.grid(), query.domain.coarse, timeline.some.what)
         versions |= timeline.versions(times)
         notes += [note] if note else []
     return Reading(fields, tuple(notes), {"versions": sorted(versions)})

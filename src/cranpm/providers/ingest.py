@@ -1,67 +1,39 @@
 """From folders of providers' files to an archive: what is in them, days made of them, one commit each, and a report."""
 
-import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
-from functools import cache
+from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-from dask.base import compute
-from dask.delayed import delayed
 
 from cranpm.archive import repository
-from cranpm.archive.day_data import DayData, Quality, Statics, Stations
+from cranpm.archive.day_data import Quality, Statics, Stations
 from cranpm.archive.layout import create_archive
 from cranpm.archive.store import SIMULATION, Archive, ArchiveWriter
-from cranpm.core.channels import COARSE_NAMES
+from cranpm.core.cluster import Pool
 from cranpm.core.days import DayRange
 from cranpm.core.errors import CranpmError
-from cranpm.core.geography import region_of
-from cranpm.core.grid import Array, Domain
+from cranpm.core.geography import find_region
+from cranpm.core.grid import Domain
 from cranpm.providers import sandbox
+from cranpm.providers.assemble import DayTask, Files, IngestJob, MadeDay, make_days
 from cranpm.providers.netcdf_layout import MADE_UP
-from cranpm.providers.provider import Reading, Seen
-from cranpm.providers.readers.files import UNFINISHED, Piece, sha256
+from cranpm.providers.provider import ELEVATION, PM25, STATION_TABLE, Provider, by_precedence, never_without
+from cranpm.providers.provider import providers_of as givers
+from cranpm.providers.readers.files import Piece
+from cranpm.providers.scan import Scan, fingerprint, in_parts, scan
 
-LOOK_AT_ONCE = 700
-BATCH_DAYS = 4
-"""Days that are in memory at a time."""
-GRIDDED = ("era5", "cams", "ghap")
-STATIONS = ("eea", "openaq")
-PROVIDERS, AS_FILES = "providers: ERA5, CAMS, GHAP, EEA", f"{SIMULATION}, written as providers' files"
+DAYS_PER_TASK, TASKS_PER_WORKER = 2, 2
+"""A task has few days, and a worker few tasks: what is made and not yet committed is held in memory."""
+SOURCE, AS_FILES = "providers: ERA5, CAMS, GHAP, EEA", f"{SIMULATION}, written as providers' files"
 """What fills an archive; the second are files that we made ourselves."""
-REACH = {"era5": (0, 1), "eea": (1, 1), "openaq": (1, 1)}
-"""Days before and after that a day may need: rain ends at midnight of the next, stations have clocks of their own."""
-LEAST_LAND = 0.5
-"""Share of the land that a day of PM2.5 must cover."""
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Scan:
-    """What folders hold, and what is of no use with the reason."""
-
-    seen: list[Seen]
-    refused: dict[str, str]
-
-    def of(self, *sources: str) -> list[Seen]:
-        return [one for one in self.seen if one.source in sources]
-
-    def days(self, source: str) -> set[date]:
-        """Days that a provider's files may hold."""
-        return {
-            one.first + timedelta(days=number)
-            for one in self.of(source)
-            if one.first and one.last
-            for number in range((one.last - one.first).days + 1)
-        }
+LABELS = {PM25: "PM2.5 at 1 km", ELEVATION: "rasters of elevation", STATION_TABLE: "metadata of stations"}
 
 
 @dataclass
-class Report:
+class IngestReport:
     """What became of every file and day."""
 
     refused_files: dict[str, str] = field(default_factory=dict)
@@ -76,8 +48,11 @@ class Report:
     """Good days that would have become degraded."""
     unknown_stations: set[str] = field(default_factory=set)
     """That the archive was not made with."""
+    unchecked: list[str] = field(default_factory=list)
+    """What could not be compared with anything."""
 
     def to_json(self) -> dict[str, Any]:
+        """The report with days as text and everything in order."""
         return {
             "stored": [str(day) for day in self.stored],
             "unchanged": [str(day) for day in self.unchanged],
@@ -87,30 +62,8 @@ class Report:
             "station_problems": sorted(self.station_problems),
             "kept_good": [str(day) for day in self.kept],
             "unknown_stations": sorted(self.unknown_stations),
+            "unchecked": self.unchecked,
         }
-
-
-def files_in(places: Iterable[Path]) -> list[Path]:
-    """All files below some folders, and files themselves; hidden and unfinished ones are left alone."""
-    found: set[Path] = set()
-    for place in places:
-        if not place.exists():
-            raise CranpmError(expected=f"a file or folder {place}", found="nothing there", remedy="Check the path.")
-        found |= {place} if place.is_file() else {path for path in place.rglob("*") if path.is_file()}
-    return sorted(path for path in found if not path.name.startswith(".") and path.suffix not in UNFINISHED)
-
-
-def scan(places: Iterable[Path], jobs: int = 1) -> Scan:
-    """Look at every file, in processes apart."""
-    tasks = [delayed(sandbox.look)(some) for some in _parts(files_in(places), LOOK_AT_ONCE)]
-    looks = compute(*tasks, scheduler="threads", num_workers=jobs)  # type: ignore[no-untyped-call]
-    found = [one for look in looks for one in look]
-    seen = [one for one in found if isinstance(one, Seen)]
-    return Scan(seen, {str(one[0]): one[1] for one in found if not isinstance(one, Seen)})
-
-
-def _parts(items: list[T], size: int) -> Iterator[list[T]]:
-    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def ingest(
@@ -120,41 +73,55 @@ def ingest(
     days: DayRange | None = None,
     *,
     degrade: bool = False,
-    jobs: int = 1,
+    pool: Pool | None = None,
     on_day: Callable[[date, int], None] = lambda day, total: None,
-) -> Report:
+) -> IngestReport:
     """Make the days that the files give and the archive lacks; a new archive needs a domain, relief and stations.
 
     `degrade` stores days that lack hours, channels or levels, marked as degraded; PM2.5 itself is never done without.
+    Workers of the pool (here, without one) read files and make days; this process alone commits them, in order.
     """
-    found = scan(places, jobs)
-    report = Report(refused_files=dict(found.refused))
-    archive = _archive(location, domain, found)
-    wanted = _candidates(found, days, report)
-    report.unchanged = [day for day in wanted if _unchanged(archive, found, day)]
-    todo = [day for day in wanted if day not in report.unchanged]
+    pool = pool or Pool()
+    found = scan(places, pool)
+    report = IngestReport(refused_files=dict(found.refused))
+    archive = _archive(location, domain, found, report)
+    files = {day: _files(found, day) for day in _candidates(found, days, report)}
+    report.unchanged = [day for day, behind in files.items() if _unchanged(archive, behind, day)]
+    todo = [day for day in files if day not in report.unchanged]
+    tasks = [DayTask(some, {day: files[day] for day in some}) for some in in_parts(todo, DAYS_PER_TASK)]
+    job = IngestJob(archive, found, degrade)
     with ArchiveWriter(location) as writer:
-        for some in _parts(todo, BATCH_DAYS):
-            readings = _read(found, some, archive.domain, degrade, jobs)
-            for day in some:
-                try:
-                    fields = _day(day, readings[day], archive, found, degrade, report)
-                    if fields.quality is Quality.DEGRADED and archive.quality(day) is Quality.GOOD:
-                        report.kept.append(day)
-                    else:
-                        writer.put(fields)
-                        report.stored.append(day)
-                        if fields.quality is Quality.DEGRADED:
-                            report.notes[day] = fields.provenance["notes"]
-                except CranpmError as error:
-                    report.refused_days[day] = str(error)
-                on_day(day, len(todo))
+        for some_tasks in in_parts(tasks, TASKS_PER_WORKER * pool.workers):
+            done = sorted(pool.each(make_days, some_tasks, job), key=lambda pair: pair[0].days[0])
+            for made in (made for _, of_task in done for made in of_task):
+                _store(made, archive, writer, report)
+                on_day(made.day, len(todo))
     return report
 
 
-def _archive(location: str, domain: Domain | None, found: Scan) -> Archive:
+def _store(made: MadeDay, archive: Archive, writer: ArchiveWriter, report: IngestReport) -> None:
+    """Commit a day, unless it was refused or would replace a good one by a degraded one."""
+    day, fields = made.day, made.fields
+    report.station_problems |= made.station_problems
+    report.unknown_stations |= made.unknown_stations
+    if fields is None:
+        report.refused_days[day] = made.refusal
+    elif fields.quality is Quality.DEGRADED and archive.quality(day) is Quality.GOOD:
+        report.kept.append(day)
+    else:
+        try:
+            writer.put(fields)
+        except CranpmError as error:
+            report.refused_days[day] = str(error)
+            return
+        report.stored.append(day)
+        if fields.quality is Quality.DEGRADED:
+            report.notes[day] = fields.provenance["notes"]
+
+
+def _archive(location: str, domain: Domain | None, found: Scan, report: IngestReport) -> Archive:
     """The archive to add to, laid out first if there is none."""
-    source = AS_FILES if any(MADE_UP in one.notes for one in found.seen) else PROVIDERS
+    source = AS_FILES if any(MADE_UP in one.notes for one in found.files) else SOURCE
     if not repository.exists(location):
         if domain is None:
             raise CranpmError(
@@ -162,9 +129,7 @@ def _archive(location: str, domain: Domain | None, found: Scan) -> Archive:
                 found="none",
                 remedy="Add --domain europe, or N,W,S,E.",
             )
-        land = region_of(domain.fine).land(domain.fine)
-        statics, stations = _statics(found, domain, land), _stations(found, domain)
-        create_archive(location, domain, statics, stations, {"source": source})
+        create_archive(location, domain, _statics(found, domain, report), _stations(found, domain), {"source": source})
     archive = Archive(location)
     if archive.source != source:
         raise CranpmError(
@@ -179,37 +144,46 @@ def _archive(location: str, domain: Domain | None, found: Scan) -> Archive:
     return archive
 
 
-def _statics(found: Scan, domain: Domain, land: Array) -> Statics:
-    rasters = [one.piece for one in found.of("elevation")]
-    if not rasters:
-        raise CranpmError(
-            expected="rasters of elevation for the new archive",
-            found="none among the files",
-            remedy="cranpm fetch elevation --domain ..., or any GeoTIFF of heights.",
+def _once(found: Scan, what: str, remedy: str) -> tuple[Provider, list[Piece]]:
+    """The provider whose files give something that an archive needs once, and these files."""
+    for provider in givers(what):
+        pieces = [one.piece for one in found.of(provider) if one.first is None]
+        if pieces:
+            return provider, pieces
+    raise CranpmError(expected=f"{LABELS[what]} for the new archive", found="none among the files", remedy=remedy)
+
+
+def _statics(found: Scan, domain: Domain, report: IngestReport) -> Statics:
+    """Relief, and the packaged coast; where the package has none, land is what is not at 0 m."""
+    remedy = "cranpm fetch elevation --domain ..., or any GeoTIFF of heights."
+    provider, rasters = _once(found, ELEVATION, remedy)
+    region = find_region(domain.fine)
+    land = None if region is None else region.land(domain.fine)
+    mean, spread = sandbox.read_elevation(provider.name, rasters, domain, land)
+    if land is None:
+        land = np.asarray(mean != 0)
+        report.unchecked.append(
+            "elevation: the package has no relief and no coast here; only unit and range were checked, "
+            "and land is where the height is not 0 m"
         )
-    mean, spread = sandbox.read_elevation(rasters, domain, land)
     return Statics(mean, spread, land)
 
 
 def _stations(found: Scan, domain: Domain) -> Stations:
-    metadata = [one.piece for one in found.of("eea") if one.first is None]
-    if not metadata:
-        raise CranpmError(
-            expected="metadata of stations for the new archive",
-            found="none among the files",
-            remedy="cranpm fetch eea, or EEA's DataExtract.csv.",
-        )
-    return sandbox.read_stations(metadata, domain)
+    provider, tables = _once(found, STATION_TABLE, "cranpm fetch eea, or EEA's DataExtract.csv.")
+    return sandbox.read_stations(provider.name, tables, domain)
 
 
-def _candidates(found: Scan, days: DayRange | None, report: Report) -> list[date]:
-    """Days with PM2.5 at 1 km; of those that were asked for and have none, the report says so."""
-    held = found.days("ghap")
-    if days is not None:
-        for day in days:
-            if day not in held:
-                report.refused_days[day] = "no PM2.5 at 1 km (GHAP) among the files"
-        held = {day for day in held if day in days}
+def _candidates(found: Scan, days: DayRange | None, report: IngestReport) -> list[date]:
+    """Days with all that no day is stored without; of those that were asked for and lack it, the report says so."""
+    needed = {what: {day for one in givers(what) for day in found.days(one)} for what in sorted(never_without())}
+    for day in days or ():
+        lacking = [what for what, held in needed.items() if day not in held]
+        if lacking:
+            titles = ", ".join(provider.title for provider in givers(lacking[0]))
+            report.refused_days[day] = f"no {LABELS.get(lacking[0], lacking[0])} ({titles}) among the files"
+    whole = set.intersection(*needed.values())
+    held = {day for day in whole if days is None or day in days}
     today = datetime.now(UTC).date()
     for day in sorted(day for day in held if day > today):
         report.refused_days[day] = "in the future: left aside"
@@ -217,119 +191,18 @@ def _candidates(found: Scan, days: DayRange | None, report: Report) -> list[date
     return sorted(held)
 
 
-def _touching(found: Scan, source: str, days: Sequence[date]) -> list[Seen]:
-    """Files of a provider that matter for days; `REACH` says how far beyond them."""
-    before, after = (timedelta(days=number) for number in REACH.get(source, (0, 0)))
-    low, high = min(days) - before, max(days) + after
-    return [one for one in found.of(source) if one.first and one.last and one.first <= high and one.last >= low]
-
-
-def _files(found: Scan, day: date) -> dict[str, list[list[str]]]:
+def _files(found: Scan, day: date) -> Files:
     """The files behind a day, by provider; only of providers that are among the files."""
-    behind = {source: _touching(found, source, [day]) for source in (*GRIDDED, *STATIONS)}
-    return {
-        source: sorted([one.piece.name, fingerprint(one.piece)] for one in of_source)
-        for source, of_source in behind.items()
-        if of_source
-    }
+    behind: dict[str, list[list[str]]] = {}
+    for provider in by_precedence():
+        for one in found.touching(provider, [day]) if provider.needs_days and not provider.replaces else ():
+            behind.setdefault(one.provider, []).append([one.piece.name, fingerprint(one.piece)])
+    return {name: sorted(files) for name, files in behind.items()}
 
 
-@cache
-def fingerprint(piece: Piece) -> str:
-    """sha256 of a file; of a member of a ZIP, the checksum and size in its directory, which unpacking verifies."""
-    if not piece.member:
-        return sha256(piece.path)
-    with zipfile.ZipFile(piece.path) as archive:
-        member = archive.getinfo(piece.member)
-    return f"crc32 {member.CRC:08x}, {member.file_size} bytes"
-
-
-def _unchanged(archive: Archive, found: Scan, day: date) -> bool:
+def _unchanged(archive: Archive, files: Files, day: date) -> bool:
     """Whether the day was made of these files before; a provider that is not among them now does not count."""
     if archive.quality(day) is Quality.ABSENT:
         return False
     before = archive.provenance(day).get("files", {})
-    return all(before.get(source) == files for source, files in _files(found, day).items())
-
-
-def _read(
-    found: Scan, days: list[date], domain: Domain, degrade: bool, jobs: int
-) -> dict[date, dict[str, Reading | str]]:
-    """All providers' readings of some days; `jobs` processes at a time."""
-    tasks = {}
-    for source in (*GRIDDED, *STATIONS):
-        pieces = [one.piece for one in _touching(found, source, days)]
-        if pieces:
-            tasks[source] = delayed(sandbox.read_days)(source, pieces, days, domain, degrade)
-    (done,) = compute(tasks, scheduler="threads", num_workers=jobs)  # type: ignore[no-untyped-call]
-    return {day: {source: of_source[day] for source, of_source in done.items()} for day in days}
-
-
-def _day(
-    day: date, readings: Mapping[str, Reading | str], archive: Archive, found: Scan, degrade: bool, report: Report
-) -> DayData:
-    """One day of all providers; refused where one is missing that may not be."""
-    notes: list[str] = []
-    good: dict[str, Reading] = {}
-    for source in GRIDDED:
-        reading = readings.get(source, f"no files of {source} for {day}")
-        if isinstance(reading, Reading):
-            good[source] = reading
-            notes += reading.notes
-        elif not degrade or source == "ghap":
-            remedy = "Add them, or ingest with --degrade to go without." if source != "ghap" else "Add its file."
-            raise CranpmError(expected=f"{source} for {day}", found=reading, remedy=remedy)
-        else:
-            notes.append(f"{source}: {reading}")
-    coarse = np.full((len(COARSE_NAMES), *archive.domain.coarse.shape), np.nan, np.float32)
-    for source in ("era5", "cams"):
-        for name, values in (good[source].fields if source in good else {}).items():
-            coarse[COARSE_NAMES.index(name)] = values
-    stations, told = _at_stations(day, readings, archive, report)
-    facts = {source: dict(reading.facts) for source, reading in good.items() if reading.facts} | told
-    before = archive.provenance(day).get("files", {}) if archive.quality(day) is not Quality.ABSENT else {}
-    return DayData(
-        day=day,
-        coarse=coarse,
-        pm25_ugm3=_on_land(good["ghap"].fields["pm25"], archive.land(), day),
-        stations_ugm3=stations,
-        provenance={"files": before | _files(found, day), **facts, "notes": notes},
-        quality=Quality.DEGRADED if notes else Quality.GOOD,
-    )
-
-
-def _on_land(pm25_ugm3: Array, land: Array, day: date) -> Array:
-    """NaN at sea; a day that lacks much of the land is refused."""
-    share = np.isfinite(pm25_ugm3[land]).mean()
-    if share < LEAST_LAND:
-        raise CranpmError(
-            expected=f"PM2.5 on at least {LEAST_LAND:.0%} of the land on {day}",
-            found=f"{share:.1%}",
-            remedy="Check that the file covers the domain.",
-        )
-    return np.where(land, pm25_ugm3, np.nan)
-
-
-def _at_stations(
-    day: date, readings: Mapping[str, Reading | str], archive: Archive, report: Report
-) -> tuple[Array, dict[str, Any]]:
-    """One value a station, NaN where there is none, and facts. Without any files of stations, what was there stays."""
-    stations = archive.stations
-    told: dict[str, Any] = {}
-    values = np.full(len(stations), np.nan)
-    if archive.quality(day) is not Quality.ABSENT and not any(source in readings for source in STATIONS):
-        return archive.stations_pm25(day), told
-    index = {str(name): number for number, name in enumerate(stations.ids)}
-    for source in STATIONS:
-        reading = readings.get(source)
-        if isinstance(reading, str):
-            report.station_problems.add(f"{source} on {day}: {reading}")
-        elif reading is not None:
-            report.station_problems |= set(reading.notes)
-            told[source] = dict(reading.facts)
-            for name, value in zip(reading.fields["station_ids"], reading.fields["stations"], strict=True):
-                if str(name) in index:
-                    values[index[str(name)]] = value
-                else:
-                    report.unknown_stations.add(str(name))
-    return values, told
+    return all(before.get(name) == of_provider for name, of_provider in files.items())

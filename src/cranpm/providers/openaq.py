@@ -1,4 +1,4 @@
-"""OpenAQ's archive for regions without the EEA: a gzipped table a station and day, with its own time zone."""
+"""OpenAQ's archive for regions without the EEA: one gzipped table per station and day, in local time."""
 
 import csv
 import gzip
@@ -10,31 +10,37 @@ import numpy as np
 
 from cranpm.archive.day_data import PM25_CEILING_UGM3
 from cranpm.core.errors import CranpmError
-from cranpm.core.grid import Domain
-from cranpm.providers.eea import LEAST_HOURS, NOISE_UGM3, header
-from cranpm.providers.provider import DayReader, Reading, Request, Seen, Wanted
+from cranpm.providers.eea import LEAST_HOURS, NOISE_UGM3
+from cranpm.providers.provider import STATIONS, DayReader, FetchQuery, FileSummary, Provider, Reading, ReadQuery
 from cranpm.providers.readers.files import Piece, sniff
+from cranpm.providers.readers.tables import header
+from cranpm.providers.request import Request
 
 COLUMNS = ("location_id", "sensors_id", "location", "datetime", "lat", "lon", "parameter", "units", "value")
 UNITS = ("µg/m³", "ug/m3", "µg/m3")
 URL = "https://openaq-data-archive.s3.amazonaws.com/records/csv.gz/locationid={id}/year={day:%Y}/month={day:%m}/{name}"
 
 
-class OpenAq:
+class OpenAq(Provider):
     """Daily means at stations elsewhere."""
 
-    name = "openaq"
+    name, title, page = "openaq", "OpenAQ", "stations.md"
+    provides = (STATIONS,)
+    required = "no"
+    days_before, days_after = 1, 1  # a file is a day of the station's clock
+    hosts = {"OpenAQ": "https://openaq-data-archive.s3.amazonaws.com"}  # noqa: RUF012
+    licence = "https://docs.openaq.org/about/about"
 
-    def look(self, piece: Piece) -> Seen | None:
+    def recognise(self, piece: Piece) -> FileSummary | None:
         with piece.local() as path:
             if sniff(path) not in ("gzip", "text") or tuple(header(path)) != COLUMNS:
                 return None
             rows = list(_rows(path, str(piece)))
         days = [time.date() for _, time, _ in rows]
         names = tuple(sorted({place for place, _, _ in rows}))
-        return Seen(piece, self.name, names, min(days, default=None), max(days, default=None))
+        return FileSummary(piece, self.name, names, min(days, default=None), max(days, default=None))
 
-    def open(self, pieces: Sequence[Piece], days: Sequence[date], domain: Domain, lenient: bool) -> DayReader:
+    def open(self, pieces: Sequence[Piece], query: ReadQuery) -> DayReader:
         """Means of hours first: some places report every minute, some have several sensors."""
         hours: dict[tuple[str, date], dict[datetime, list[float]]] = {}
         for piece in pieces:
@@ -49,20 +55,20 @@ class OpenAq:
                 if when == day and len(of_day) >= LEAST_HOURS
             }
             ids = np.array(sorted(means), dtype=str)
-            return Reading({"station_ids": ids, "stations": np.array([max(means[name], 0) for name in ids])})
+            return Reading({"station_ids": ids, STATIONS: np.array([max(means[name], 0) for name in ids])})
 
         return day_of
 
-    def requests(self, wanted: Wanted) -> list[Request]:
-        """A file a location and day."""
-        if not wanted.locations:
+    def requests(self, query: FetchQuery) -> list[Request]:
+        """One file per location and day."""
+        if not query.locations:
             raise CranpmError(expected="locations of OpenAQ", found="none", remedy="Add --location 2178, repeated.")
         found = []
-        for location in wanted.locations:
-            for day in wanted.days:
+        for location in query.locations:
+            for day in query.days:
                 name = f"location-{location}-{day:%Y%m%d}.csv.gz"
                 ask = {"url": URL.format(id=location, day=day, name=name), "missing": "no measurements"}
-                found.append(Request(self.name, name, "url", ask, gigabytes=1e-5))
+                found.append(Request(self.name, name, ask, gigabytes=1e-5))
         return found
 
 

@@ -1,20 +1,35 @@
-"""What every provider has in common: what a file is, what files give for a day, and what must be fetched."""
+"""What a provider declares and does. Ingest, fetch, the doctor and the documentation read these declarations.
+
+To add a provider, write one module with a subclass of `Provider` and add an instance to `PROVIDERS`
+(docs/examples/own_provider.py). Of two providers the one that was added later is asked first.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Literal
 
+from cranpm.archive.day_data import Stations
+from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Domain
+from cranpm.core.registry import Registry
+from cranpm.providers.download import fetch_url
 from cranpm.providers.readers.files import Piece
+from cranpm.providers.request import Request
+
+PM25, STATIONS, STATION_TABLE, ELEVATION = "pm25", "stations", "station_table", "elevation"
+"""What is provided beside channels: PM2.5 on the fine grid, daily means at stations, the list of stations, relief."""
+ONCE = {STATION_TABLE, ELEVATION}
+"""What an archive needs when it is made, and no day of it."""
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A file at a glance: whose it is, what it holds, for which days."""
+class FileSummary:
+    """A file at a glance: which provider's it is, what it holds, for which days."""
 
     piece: Piece
-    source: str
+    provider: str
     holds: tuple[str, ...]
     first: date | None = None
     last: date | None = None
@@ -36,13 +51,15 @@ DayReader = Callable[[date], Reading]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class FetchQuery:
     """What is to be fetched: for which days and where; by country (EEA) or location (OpenAQ), where files are so."""
 
     days: Sequence[date]
     domain: Domain
     countries: Sequence[str] = ()
     locations: Sequence[int] = ()
+    channels: Sequence[str] = ()
+    """Beyond those that the provider fetches anyway."""
 
     @property
     def box(self) -> str:
@@ -53,39 +70,98 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Request:
-    """One thing to fetch, and how: `kind` says which of the ways in `fetch` knows what to do with `ask`."""
+class ReadQuery:
+    """What is to be read out of files: days, on the grids of a domain."""
 
-    source: str
+    days: Sequence[date]
+    domain: Domain
+    channels: Sequence[str]
+    """The channels of the archive that this provider is asked for."""
+    lenient: bool = False
+    """Some hours or channels may be missing; the reading says so."""
+
+
+class Provider:
+    """One provider of files: what it declares, and how its files are fetched, recognised and read."""
+
     name: str
-    """Of the file that it becomes, or of the folder."""
-    kind: str
-    ask: Mapping[str, Any]
-    gigabytes: float
-    """An estimate."""
+    """In commands and provenance."""
+    title: str
+    """For people."""
+    provides: tuple[str, ...] = ()
+    """Names of channels, `pm25`, `stations`, `station_table`, `elevation`."""
+    role: Literal["analysis", "forecast"] = "analysis"
+    """Days with a forecast where an analysis is expected are stored as degraded."""
+    required: Literal["always", "good days", "no"] = "good days"
+    """Which days need what it gives: all, or all that are not stored as degraded, or none."""
+    days_before: int = 0
+    days_after: int = 0
+    """How far beyond a day its files matter for the day."""
+    replaces: str = ""
+    """The provider whose channels it gives; its files are read by that one, beside that one's own."""
+    whole_zip: bool = False
+    """Whether a ZIP with one file of this provider is its own as a whole."""
+    hosts: Mapping[str, str] = {}
+    """Servers that must be reached, by name: for the doctor."""
     licence: str = ""
-    """The page on which its licence must be accepted first."""
+    """The page that states its licence."""
+    needs_key: bool = False
+    page: str = ""
+    """The page of docs/sources about it."""
+
+    @property
+    def needs_days(self) -> bool:
+        """Whether it gives anything by day."""
+        return not set(self.provides) <= ONCE
+
+    def recognise(self, piece: Piece) -> FileSummary | None:
+        """What a file holds, or None if it is not of this provider."""
+        return None
+
+    def requests(self, query: FetchQuery) -> list[Request]:
+        """What to fetch; nothing is asked of the network yet."""
+        raise CranpmError(
+            expected=f"files of {self.name} that can be fetched",
+            found="a provider whose files cannot",
+            remedy="Get its files in another way and ingest them.",
+        )
+
+    def fetch(self, request: Request, target: Path, wait: float) -> list[Path]:
+        """Fetch one of the requests and return its files; `wait` seconds pass before the second try of anything."""
+        return fetch_url(request, target, wait)
+
+    def open(self, pieces: Sequence[Piece], query: ReadQuery) -> DayReader:
+        """A function from one of the days to what the files give for it; it refuses a day that cannot be made."""
+        raise NotImplementedError(f"{self.name} gives nothing by day")
+
+    def read_elevation(self, pieces: Sequence[Piece], domain: Domain, land: Array | None) -> tuple[Array, Array]:
+        """Mean height and its spread inside each fine pixel, in metres; 0 at sea."""
+        raise NotImplementedError(f"{self.name} gives no elevation")
+
+    def read_stations(self, pieces: Sequence[Piece], domain: Domain) -> Stations:
+        """The stations inside a domain."""
+        raise NotImplementedError(f"{self.name} gives no list of stations")
 
 
-class Source(Protocol):
-    """A provider whose files can be read."""
-
-    name: str
-
-    def look(self, piece: Piece) -> Seen | None:
-        """What a file is, or None if it is not of this provider."""
-        ...
-
-    def requests(self, wanted: Wanted) -> list[Request]:
-        """What to fetch."""
-        ...
+PROVIDERS: Registry[Provider] = Registry("provider")
 
 
-class Daily(Source, Protocol):
-    """A provider of days."""
+def by_precedence() -> list[Provider]:
+    """All providers, the one that was added last first: whoever adds a provider knows its files best."""
+    return list(PROVIDERS.values())[::-1]
 
-    def open(self, pieces: Sequence[Piece], days: Sequence[date], domain: Domain, lenient: bool) -> DayReader:
-        """From one of the days to what the files give for it; a day that cannot be made is refused with the reason.
 
-        `lenient`: some hours may be missing, and the reading says so."""
-        ...
+def providers_of(what: str) -> list[Provider]:
+    """Who reads files that give something, analyses before forecasts."""
+    found = [provider for provider in by_precedence() if what in provider.provides and not provider.replaces]
+    return sorted(found, key=lambda provider: provider.role != "analysis")
+
+
+def family(provider: Provider) -> set[str]:
+    """The names of a provider and of those that replace it: all whose files it reads."""
+    return {provider.name} | {other.name for other in PROVIDERS.values() if other.replaces == provider.name}
+
+
+def never_without() -> set[str]:
+    """What no day is stored without."""
+    return {what for provider in PROVIDERS.values() if provider.required == "always" for what in provider.provides}

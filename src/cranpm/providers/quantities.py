@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from cranpm.core.channels import COARSE
+from cranpm.core.channels import PAPER_CHANNELS
 from cranpm.core.errors import CranpmError
 
 LevelKind = Literal["surface", "pressure", "model"]
@@ -32,8 +32,20 @@ class Quantity:
     """Whether kg kg-1 is meant too, to be multiplied by the density of air."""
 
 
+QUANTITY_OF: Mapping[str, str] = {
+    "u": "wind_u",
+    "v": "wind_v",
+    "t": "temperature",
+    "z": "geopotential",
+    "q": "humidity",
+}
+"""What variables on levels are physically, by the names of files."""
+
+
 def _limits(name: str) -> tuple[float, float]:
-    found = [channel for channel in COARSE if channel.name == name or channel.name.rstrip("0123456789") == name]
+    """Of the channel with this name, or of all channels on levels that hold what files call so."""
+    aloft = QUANTITY_OF.get(name)
+    found = [c for c in PAPER_CHANNELS if (c.name == name if aloft is None else c.level_hpa and c.quantity == aloft)]
     return min(channel.low for channel in found), max(channel.high for channel in found)
 
 
@@ -48,6 +60,7 @@ QUANTITIES: tuple[Quantity, ...] = (
         {"m": 1.0, "kg m**-2": 1e-3, "kg m-2": 1e-3},
         *_limits("tp"),
     ),
+    Quantity("blh", ("blh", "boundary_layer_height"), {"m": 1.0}, 0, 1e4),
     Quantity("u", ("u", "u_component_of_wind"), _SPEED, *_limits("u")),
     Quantity("v", ("v", "v_component_of_wind"), _SPEED, *_limits("v")),
     Quantity("t", ("t", "temperature"), {"K": 1.0}, *_limits("t")),

@@ -20,14 +20,15 @@ import numpy as np
 from cranpm.archive.day_data import Stations
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Domain
-from cranpm.providers.provider import Daily, Reading, Seen
+from cranpm.providers import PROVIDERS
+from cranpm.providers.provider import FileSummary, Provider, Reading, ReadQuery, by_precedence
 from cranpm.providers.readers.files import Piece, pieces
 
 MEMORY_BYTES = 12 * 2**30
 """Of addresses, not of memory in use."""
 SECONDS = 1800
 ANSWER, ARRAYS = "answer.json", "arrays.npz"
-UNKNOWN = "expected a file of ERA5, CAMS, GHAP, elevation or stations; found nothing that we know in it. Leave it out."
+UNKNOWN = "expected a file of a known provider; found nothing that any of them gives. Leave it out."
 
 
 class CrashError(Exception):
@@ -35,15 +36,15 @@ class CrashError(Exception):
 
 
 def _ask(job: Mapping[str, Any]) -> tuple[Any, dict[str, Array]]:
-    """Run a job in a child, whose passing files lie in a folder that goes when it has ended, however it ends."""
+    """Run a job in a child, whose temporary folder is removed when it has ended, however it ends."""
     with tempfile.TemporaryDirectory(prefix="cranpm-") as folder:
         line = [sys.executable, "-P", "-m", "cranpm.providers.sandbox", folder]
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("CDS", "ECMWF", "AWS"))}
-        told = json.dumps({**job, "limits": [MEMORY_BYTES, SECONDS]})
+        text = json.dumps({**job, "limits": [MEMORY_BYTES, SECONDS]})
         try:
             ended = subprocess.run(
                 line,
-                input=told,
+                input=text,
                 capture_output=True,
                 text=True,
                 timeout=2 * SECONDS,
@@ -63,7 +64,7 @@ def _ask(job: Mapping[str, Any]) -> tuple[Any, dict[str, Array]]:
             return found, dict(stored)
 
 
-def look(paths: Sequence[Path]) -> list[Seen | tuple[Piece, str]]:
+def look(paths: Sequence[Path]) -> list[FileSummary | tuple[Piece, str]]:
     """What files are; those that cannot be used with the reason. A file that kills its reader is singled out."""
     if not paths:
         return []
@@ -77,9 +78,9 @@ def look(paths: Sequence[Path]) -> list[Seen | tuple[Piece, str]]:
     return [
         (_piece(one["piece"]), one["refused"])
         if "refused" in one
-        else Seen(
+        else FileSummary(
             piece=_piece(one["piece"]),
-            source=one["source"],
+            provider=one["provider"],
             holds=tuple(one["holds"]),
             first=_day(one["first"]),
             last=_day(one["last"]),
@@ -89,22 +90,21 @@ def look(paths: Sequence[Path]) -> list[Seen | tuple[Piece, str]]:
     ]
 
 
-def read_days(
-    source: str, given: Sequence[Piece], days: Sequence[date], domain: Domain, lenient: bool
-) -> dict[date, Reading | str]:
+def read_days(provider: str, given: Sequence[Piece], query: ReadQuery) -> dict[date, Reading | str]:
     """What a provider's files give for days, or why they do not."""
     job = {
         "job": "days",
-        "source": source,
+        "provider": provider,
         "pieces": [_plain(piece) for piece in given],
-        "days": [str(day) for day in days],
-        "domain": domain.to_json(),
-        "lenient": lenient,
+        "days": [str(day) for day in query.days],
+        "domain": query.domain.to_json(),
+        "channels": list(query.channels),
+        "lenient": query.lenient,
     }
     try:
         answer, arrays = _ask(job)
     except CrashError as crash:
-        return {day: f"{', '.join(str(piece) for piece in given[:3])}: {crash}" for day in days}
+        return {day: f"{', '.join(str(piece) for piece in given[:3])}: {crash}" for day in query.days}
     found: dict[date, Reading | str] = {}
     for day, one in answer.items():
         if "refused" in one:
@@ -115,20 +115,26 @@ def read_days(
     return found
 
 
-def read_elevation(given: Sequence[Piece], domain: Domain, land: Array) -> tuple[Array, Array]:
-    """Mean and spread of heights on the fine grid."""
+def read_elevation(provider: str, given: Sequence[Piece], domain: Domain, land: Array | None) -> tuple[Array, Array]:
+    """Mean and spread of heights on the fine grid, m."""
     with tempfile.TemporaryDirectory(prefix="cranpm-") as folder:
-        np.save(Path(folder) / "land.npy", land)
-        job = {"job": "elevation", "pieces": [_plain(piece) for piece in given], "domain": domain.to_json()}
-        _, arrays = _certainly({**job, "land": str(Path(folder) / "land.npy")}, "rasters of elevation")
+        job = _static_job("elevation", provider, given, domain)
+        if land is not None:
+            job["land"] = str(Path(folder) / "land.npy")
+            np.save(job["land"], land)
+        _, arrays = _certainly(job, "rasters of elevation")
     return arrays["mean"], arrays["spread"]
 
 
-def read_stations(given: Sequence[Piece], domain: Domain) -> Stations:
-    """Stations from metadata."""
-    job = {"job": "stations", "pieces": [_plain(piece) for piece in given], "domain": domain.to_json()}
-    _, arrays = _certainly(job, "metadata of stations")
+def read_stations(provider: str, given: Sequence[Piece], domain: Domain) -> Stations:
+    """The stations inside a domain."""
+    _, arrays = _certainly(_static_job("stations", provider, given, domain), "metadata of stations")
     return Stations(**arrays)
+
+
+def _static_job(job: str, provider: str, given: Sequence[Piece], domain: Domain) -> dict[str, Any]:
+    pieces = [_plain(piece) for piece in given]
+    return {"job": job, "provider": provider, "pieces": pieces, "domain": domain.to_json()}
 
 
 def _certainly(job: Mapping[str, Any], what: str) -> tuple[Any, dict[str, Array]]:
@@ -158,25 +164,24 @@ def _day(text: str | None) -> date | None:
 
 
 def _work(job: Mapping[str, Any]) -> tuple[Any, dict[str, Array]]:
-    from cranpm.providers import DAILY, eea, elevation
-
     if job["job"] == "look":
         return [one for path in job["paths"] for one in _look(Path(path))], {}
-    domain, given = Domain(**job["domain"]), [_piece(plain) for plain in job["pieces"]]
+    provider, domain = PROVIDERS[job["provider"]], Domain(**job["domain"])
+    given = [_piece(plain) for plain in job["pieces"]]
     try:
         if job["job"] == "elevation":
-            mean, spread = elevation.read_elevation(given, domain.fine, np.load(job["land"], allow_pickle=False))
+            land = np.load(job["land"], allow_pickle=False) if "land" in job else None
+            mean, spread = provider.read_elevation(given, domain, land)
             return {}, {"mean": mean, "spread": spread}
         if job["job"] == "stations":
-            return {}, asdict(eea.read_stations(given, domain))
+            return {}, asdict(provider.read_stations(given, domain))
     except CranpmError as error:
         return {"refused": [error.expected, error.found, error.remedy]}, {}
-    return _days(DAILY[job["source"]], given, [date.fromisoformat(day) for day in job["days"]], domain, job["lenient"])
+    days = [date.fromisoformat(day) for day in job["days"]]
+    return _days(provider, given, ReadQuery(days, domain, job["channels"], job["lenient"]))
 
 
 def _look(path: Path) -> list[dict[str, Any]]:
-    from cranpm.providers import SOURCES
-
     try:
         found = pieces(path)
     except Exception as error:
@@ -184,7 +189,7 @@ def _look(path: Path) -> list[dict[str, Any]]:
     answers: list[dict[str, Any]] = []
     for piece in found:
         try:
-            seen = next((seen for source in SOURCES.values() if (seen := source.look(piece))), None)
+            seen = next((seen for provider in by_precedence() if (seen := provider.recognise(piece))), None)
         except Exception as error:  # whatever a damaged file makes its library say
             answers.append({"piece": _plain(piece), "refused": _reason(error)})
             continue
@@ -192,25 +197,21 @@ def _look(path: Path) -> list[dict[str, Any]]:
             answers.append({"piece": _plain(piece), "refused": UNKNOWN})
         else:
             days = {name: str(day) if day else None for name, day in (("first", seen.first), ("last", seen.last))}
-            plain = {"piece": _plain(piece), "source": seen.source, "holds": seen.holds, "notes": seen.notes}
+            plain = {"piece": _plain(piece), "provider": seen.provider, "holds": seen.holds, "notes": seen.notes}
             answers.append(plain | days)
-    if any(one.get("source") == "cams" for one in answers):
-        for one in answers:  # a ZIP is one request: its surface pressure is not ERA5's
-            if one.get("source") == "era5":
-                one["source"] = "cams"
-    return answers
+    known = [one for one in answers if "provider" in one]
+    owner = next((one["provider"] for one in known if PROVIDERS[one["provider"]].whole_zip), None)
+    return [one | {"provider": owner} if owner and one in known else one for one in answers]
 
 
-def _days(
-    source: Daily, given: Sequence[Piece], days: Sequence[date], domain: Domain, lenient: bool
-) -> tuple[dict[str, Any], dict[str, Array]]:
+def _days(provider: Provider, given: Sequence[Piece], query: ReadQuery) -> tuple[dict[str, Any], dict[str, Array]]:
     answer: dict[str, Any] = {}
     arrays: dict[str, Array] = {}
     try:
-        read = source.open(given, days, domain, lenient)
+        read = provider.open(given, query)
     except Exception as error:
-        return {str(day): {"refused": _reason(error)} for day in days}, {}
-    for day in days:
+        return {str(day): {"refused": _reason(error)} for day in query.days}, {}
+    for day in query.days:
         try:
             reading = read(day)
         except Exception as error:  # one day does not spoil the others

@@ -51,8 +51,8 @@ class Timeline:
 
     def _check_grids(self) -> None:
         grids = {
-            (float(place.lat[0]), float(place.lat[-1]), float(place.lon[0]), float(place.lon[-1]), len(place.lat))
-            for place in (moment.variable.place for moment in self.moments.values())
+            (float(one.lat[0]), float(one.lat[-1]), float(one.lon[0]), float(one.lon[-1]), len(one.lat))
+            for one in (moment.variable.file_grid for moment in self.moments.values())
         }
         if len(grids) > 1:
             raise CranpmError(
@@ -67,7 +67,7 @@ class Timeline:
         return next(iter(self.moments.values())).variable
 
     def grid(self) -> Grid:
-        return self.some.place.grid(self.some.what)
+        return self.some.file_grid.grid(self.some.what)
 
     def versions(self, times: Sequence[np.datetime64]) -> set[str]:
         """Of the values that count at some times."""
@@ -99,8 +99,8 @@ class Timeline:
 
     def _read(self, chosen: Sequence[Moment]) -> Array:
         """In one go from each file."""
-        place = self.some.place
-        out = np.empty((len(chosen), len(place.lat), len(place.lon)), np.float32)
+        file_grid = self.some.file_grid
+        out = np.empty((len(chosen), len(file_grid.lat), len(file_grid.lon)), np.float32)
         for variable in dict.fromkeys(moment.variable for moment in chosen):
             if variable.unit != self.some.unit:
                 raise CranpmError(

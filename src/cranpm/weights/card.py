@@ -16,7 +16,7 @@ from pydantic import (
 
 import cranpm.baselines.learned  # noqa: F401  registers the learned baselines
 from cranpm import __version__
-from cranpm.core.channels import COARSE, Channel
+from cranpm.core.channels import PAPER_CHANNELS, Channel
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import COARSE_STEP, FINE_STEP, Grid
 from cranpm.network import NETWORKS, ForecastNetwork, ForecastSettings
@@ -136,7 +136,7 @@ def _refuse(expected: str, found: str) -> None:
     )
 
 
-def card_for(network: ForecastNetwork, channels: Sequence[Channel] = COARSE, **facts: Any) -> Card:
+def card_for(network: ForecastNetwork, channels: Sequence[Channel] = PAPER_CHANNELS, **facts: Any) -> Card:
     """The card of a network of these channels; `facts` are domain, data, source, changes, licence, about."""
     return Card(
         network=NetworkCard(kind=network.settings.kind, settings=network.settings),

@@ -13,7 +13,7 @@ LOOSE = 1e-3
 
 
 @dataclass(frozen=True)
-class Place:
+class FileGrid:
     """Centres of rows (north to south) and columns (west to east), and how the file's own order is turned into them."""
 
     lat: Array
@@ -22,7 +22,7 @@ class Place:
     cols: Array
 
     @classmethod
-    def of(cls, lat: Array, lon: Array, what: str) -> "Place":
+    def of(cls, lat: Array, lon: Array, what: str) -> "FileGrid":
         """From the file's coordinates in any order, longitudes 0..360 or -180..180."""
         lat, lon = np.asarray(lat, np.float64), np.asarray(lon, np.float64)
         if lat.ndim != 1 or lon.ndim != 1 or not lat.size or not lon.size:
@@ -42,6 +42,10 @@ class Place:
             if steps.size and np.ptp(steps) > 2 * LOOSE * steps.mean() + 1e-6:
                 _refuse(what, f"{name} in even steps", f"steps of {steps.min():g} to {steps.max():g} degrees")
         return cls(lat, east, rows, cols)
+
+    def same(self, other: "FileGrid") -> bool:
+        """Whether both have the same centres."""
+        return np.array_equal(self.lat, other.lat) and np.array_equal(self.lon, other.lon)
 
     def turn(self, raw: Array) -> Array:
         """Values of the file, rows and columns last, in our order."""

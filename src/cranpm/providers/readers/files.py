@@ -1,6 +1,5 @@
 """A file by its first bytes: NetCDF, GRIB, Parquet, GeoTIFF, a table, or a ZIP of such. Names are not trusted."""
 
-import hashlib
 import shutil
 import stat
 import tempfile
@@ -118,8 +117,3 @@ def _check_members(path: Path, members: list[zipfile.ZipInfo]) -> None:
     total = sum(member.file_size for member in members)
     if total > MOST_BYTES:
         refuse(f"at most {MOST_BYTES / 2**30:g} GB unpacked", f"{total / 2**30:.1f} GB")
-
-
-def sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

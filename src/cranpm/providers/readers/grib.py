@@ -15,7 +15,7 @@ import eccodes  # isort: skip
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array
 from cranpm.providers.quantities import BY_ALIAS, BY_NAME, LevelKind, factor
-from cranpm.providers.readers.file_grid import Place
+from cranpm.providers.readers.file_grid import FileGrid
 from cranpm.providers.readers.variable import OPERATIONAL, Variable
 
 KINDS: dict[str, LevelKind] = {
@@ -44,8 +44,8 @@ class _Message:
 class _Series:
     """Messages of one quantity on one kind of level and one grid."""
 
-    def __init__(self, unit: str, place: Place):
-        self.unit, self.place = unit, place
+    def __init__(self, unit: str, file_grid: FileGrid):
+        self.unit, self.file_grid = unit, file_grid
         self.messages: dict[tuple[datetime, float], _Message] = {}
 
 
@@ -57,10 +57,9 @@ def variables(path: Path, label: str) -> list[Variable]:
         if name not in BY_ALIAS or kind is None:
             continue
         _check_layout(message, name, label)
-        place, unit = _place(message, label), _get(message, "units")
-        series = found.setdefault((BY_ALIAS[name].name, kind), _Series(unit, place))
-        same = np.array_equal(series.place.lat, place.lat) and np.array_equal(series.place.lon, place.lon)
-        if not same or unit != series.unit:
+        file_grid, unit = _file_grid(message, label), _get(message, "units")
+        series = found.setdefault((BY_ALIAS[name].name, kind), _Series(unit, file_grid))
+        if not series.file_grid.same(file_grid) or unit != series.unit:
             raise CranpmError(
                 expected=f"{name} on one grid and in one unit in {label}", found="two", remedy="Split the file."
             )
@@ -145,11 +144,11 @@ def _check_layout(message: int, name: str, label: str) -> None:
         )
 
 
-def _place(message: int, label: str) -> Place:
+def _file_grid(message: int, label: str) -> FileGrid:
     lat, lon = (eccodes.codes_get_array(message, key) for key in ("distinctLatitudes", "distinctLongitudes"))
     if int(_get(message, "jScansPositively", 0)) != int(lat[0] < lat[-1]):
         lat = lat[::-1]
-    return Place.of(lat, lon, label)
+    return FileGrid.of(lat, lon, label)
 
 
 def _variable(path: Path, label: str, name: str, kind: LevelKind, series: _Series) -> Variable:
@@ -160,6 +159,7 @@ def _variable(path: Path, label: str, name: str, kind: LevelKind, series: _Serie
         factor(BY_NAME[name], series.unit, label)
     summed = name == "tp" and first[0].version == OPERATIONAL
     steps = {(later - earlier).total_seconds() / 3600 for earlier, later in pairwise(times)}
+    sum_hours = min(steps, default=first[0].lead or 1.0) if summed else 1.0
 
     def read(indices: Array, level: int) -> Array:
         with path.open("rb") as file:
@@ -173,12 +173,19 @@ def _variable(path: Path, label: str, name: str, kind: LevelKind, series: _Serie
                 found="no such message",
                 remedy="Fetch all levels for all times.",
             )
-        values = _values(file, message.offset, series.place, label)
+        values = _values(file, message.offset, series.file_grid, label)
         if not summed:
             return values
         before = [m for (t, lev), m in series.messages.items() if (lev, m.start) == (level, message.start) and t < time]
+        known = max((m.lead for m in before), default=0.0)
+        if message.lead - known > sum_hours:
+            raise CranpmError(
+                expected=f"{name} for every {sum_hours:g} hours in {label}",
+                found=f"none between {known:g} and {message.lead:g} hours after the start of the forecast",
+                remedy="Fetch all steps from the start of the forecast.",
+            )
         if before:  # sums count from the start of the forecast
-            values = values - _values(file, max(before, key=lambda m: m.lead).offset, series.place, label)
+            values = values - _values(file, max(before, key=lambda m: m.lead).offset, series.file_grid, label)
         return np.where(values > -ROUNDING_M, np.maximum(values, 0), values)
 
     return Variable(
@@ -188,15 +195,15 @@ def _variable(path: Path, label: str, name: str, kind: LevelKind, series: _Serie
         times=np.array(times, "datetime64[s]"),
         kind=kind,
         levels=levels,
-        place=series.place,
+        file_grid=series.file_grid,
         reader=read,
         leads=np.array([message.lead if message.version == OPERATIONAL else 0.0 for message in first]),
         versions=np.array([message.version for message in first], object),
-        sum_hours=min(steps, default=1.0) if summed else 1.0,
+        sum_hours=sum_hours,
     )
 
 
-def _values(file: Any, offset: int, place: Place, label: str) -> Array:
+def _values(file: Any, offset: int, file_grid: FileGrid, label: str) -> Array:
     """One field as stored."""
     file.seek(offset)
     message = eccodes.codes_grib_new_from_file(file)
@@ -208,4 +215,4 @@ def _values(file: Any, offset: int, place: Place, label: str) -> Array:
     finally:
         eccodes.codes_release(message)
     values[values == MISSING] = np.nan
-    return np.asarray(values).reshape(len(place.rows), len(place.cols))
+    return np.asarray(values).reshape(len(file_grid.rows), len(file_grid.cols))

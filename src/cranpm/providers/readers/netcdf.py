@@ -12,9 +12,10 @@ import numpy as np
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array
+from cranpm.providers.own_products import refuse_own_product
 from cranpm.providers.quantities import BY_ALIAS, RATIOS, LevelKind, factor
 from cranpm.providers.readers.classic import needed_bytes
-from cranpm.providers.readers.file_grid import Place
+from cranpm.providers.readers.file_grid import FileGrid
 from cranpm.providers.readers.variable import Variable
 
 LATITUDES, LONGITUDES = ("latitude", "lat"), ("longitude", "lon")
@@ -46,6 +47,7 @@ def opened(path: Path, label: str) -> Iterator[netCDF4.Dataset]:
     except OSError as error:
         raise CranpmError(expected=f"a NetCDF file {label}", found=str(error), remedy="Fetch it again.") from None
     with file:
+        refuse_own_product({name: str(file.getncattr(name)) for name in file.ncattrs()}, label)
         file.set_auto_maskandscale(False)
         yield file
 
@@ -72,7 +74,7 @@ def _find(file: netCDF4.Dataset, names: tuple[str, ...]) -> str | None:
     return next((name for name in names if name in file.variables), None)
 
 
-def place_of(file: netCDF4.Dataset, label: str) -> tuple[Place, str, str]:
+def file_grid_of(file: netCDF4.Dataset, label: str) -> tuple[FileGrid, str, str]:
     """The file's grid and the names of its two axes."""
     lat, lon = _find(file, LATITUDES), _find(file, LONGITUDES)
     if lat is None or lon is None:
@@ -81,11 +83,11 @@ def place_of(file: netCDF4.Dataset, label: str) -> tuple[Place, str, str]:
             found=", ".join(file.variables) or "no variables",
             remedy="Fetch it on a regular latitude-longitude grid.",
         )
-    return Place.of(file[lat][:], file[lon][:], label), lat, lon
+    return FileGrid.of(file[lat][:], file[lon][:], label), lat, lon
 
 
 def _variable(path: Path, file: netCDF4.Dataset, name: str, label: str) -> Variable:
-    place, lat, lon = place_of(file, label)
+    file_grid, lat, lon = file_grid_of(file, label)
     source = file[name]
     dimensions = list(source.dimensions)
     kind, level_name = _levels(file, dimensions)
@@ -111,7 +113,7 @@ def _variable(path: Path, file: netCDF4.Dataset, name: str, label: str) -> Varia
         times=times[kept],
         kind=kind,
         levels=levels,
-        place=place,
+        file_grid=file_grid,
         reader=lambda indices, level: block.read(kept[indices], level),
         leads=leads[kept],
         versions=versions[kept],

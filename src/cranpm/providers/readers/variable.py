@@ -7,7 +7,7 @@ import numpy as np
 
 from cranpm.core.grid import Array
 from cranpm.providers.quantities import LevelKind, Quantity
-from cranpm.providers.readers.file_grid import Place
+from cranpm.providers.readers.file_grid import FileGrid
 
 Reader = Callable[[Array, int], Array]
 """(indices of times, index of a level) -> (time, row, column) as stored, NaN missing."""
@@ -28,7 +28,7 @@ class Variable:
     kind: LevelKind
     levels: tuple[float, ...]
     """hPa, or numbers of model levels; 0 at the surface."""
-    place: Place
+    file_grid: FileGrid
     reader: Reader = field(repr=False)
     leads: Array
     """Hours since the start of the forecast, of each time; 0 for analyses."""
@@ -45,7 +45,7 @@ class Variable:
 
     def read(self, times: Array, level: int = 0) -> Array:
         """(time, row, column) float32."""
-        return self.place.turn(np.asarray(self.reader(times, level), np.float32))
+        return self.file_grid.turn(np.asarray(self.reader(times, level), np.float32))
 
     def rank(self, time: int) -> tuple[int, float]:
         """Which of two values of the same time counts: final, preliminary, forecast; then the shorter lead."""

@@ -4,63 +4,95 @@ A day is copied into a NetCDF file of the data store's layout, which is then ing
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import zarr
-from obstore.store import GCSStore
-from zarr.storage import ObjectStore
 
 from cranpm.core.errors import CranpmError
+from cranpm.core.files import whole_file
 from cranpm.core.grid import Array, Domain
 from cranpm.providers.era5 import ALOFT_NAMES, LEVELS, SURFACE_NAMES
+from cranpm.providers.ifs import Ifs
 from cranpm.providers.netcdf_layout import SPACE, new_layout, put
-from cranpm.providers.provider import Request, Wanted
+from cranpm.providers.provider import FetchQuery, Provider
 from cranpm.providers.quantities import BY_ALIAS
-from cranpm.providers.readers.file_grid import Place
+from cranpm.providers.readers.file_grid import FileGrid
 from cranpm.providers.readers.netcdf import SUM_HOURS, decode_times
+from cranpm.providers.request import Request
+
+if TYPE_CHECKING:  # imported where it is used: every sandbox would wait for it
+    import zarr
 
 
-class Cloud:
-    """A Zarr of the globe by hour and level."""
+@dataclass(frozen=True)
+class ZarrStore(Provider):
+    """A Zarr of the globe by hour and level; copied days are read as ERA5's."""
 
-    def __init__(self, name: str, bucket: str, prefix: str, step_hours: int, rain: str, gigabytes_read: float):
-        self.name, self.bucket, self.prefix = name, bucket, prefix
-        self.step_hours, self.rain, self.gigabytes_read = step_hours, rain, gigabytes_read
+    name: str
+    title: str
+    bucket: str
+    prefix: str
+    step_hours: int
+    rain: str
+    gigabytes_read: float
+    provides = Ifs.provides
+    replaces = "era5"
+    hosts = {"Google Cloud Storage": "https://storage.googleapis.com"}  # noqa: RUF012
+    licence = "https://cds.climate.copernicus.eu/datasets/reanalysis-era5-single-levels"
+    page = "era5.md"
 
-    def requests(self, wanted: Wanted) -> list[Request]:
-        """A file a day; `gigabytes` is what is read: chunks hold the globe."""
+    def requests(self, query: FetchQuery) -> list[Request]:
+        """One file per day; `gigabytes` is what is read: chunks hold the globe."""
         place = f"gs://{self.bucket}/{self.prefix}"
         return [
             Request(
                 self.name,
-                f"{self.name}_{wanted.box}_{day}.nc",
-                "zarr",
-                {"zarr": place, "day": str(day), "domain": wanted.domain.to_json()},
+                f"{self.name}_{query.box}_{day}.nc",
+                {"zarr": place, "day": str(day), "domain": query.domain.to_json()},
                 self.gigabytes_read,
             )
-            for day in wanted.days
+            for day in query.days
         ]
 
-    def open(self) -> zarr.Group:
-        """Anonymously."""
+    def fetch(self, request: Request, target: Path, wait: float) -> list[Path]:
+        """Copy a day out of the Zarr."""
+        try:
+            with whole_file(target) as beside:
+                self.copy(self.group(), date.fromisoformat(request.ask["day"]), Domain(**request.ask["domain"]), beside)
+        except CranpmError:
+            raise
+        except Exception as error:  # of the store's libraries
+            raise CranpmError(
+                expected=f"{request.ask['day']} in {request.ask['zarr']}",
+                found=str(error)[:300],
+                remedy="Try again later.",
+            ) from None
+        return [target]
+
+    def group(self) -> "zarr.Group":
+        """The Zarr, opened anonymously."""
+        import zarr
+        from obstore.store import GCSStore
+        from zarr.storage import ObjectStore
+
         store = ObjectStore(GCSStore(self.bucket, prefix=self.prefix, skip_signature=True), read_only=True)
         return zarr.open_group(store, mode="r")
 
-    def copy(self, group: zarr.Group, day: date, domain: Domain, target: Path) -> None:
+    def copy(self, group: "zarr.Group", day: date, domain: Domain, target: Path) -> None:
         """A day with the midnight after it, where rain ends, on the nodes that surround the domain."""
-        place = Place.of(_whole(group, "latitude"), _whole(group, "longitude"), self.name)
-        rows, cols = _around(place.lat, domain.south, domain.north), _around(place.lon, domain.west, domain.east)
+        grid = FileGrid.of(_whole(group, "latitude"), _whole(group, "longitude"), self.name)
+        rows, cols = _around(grid.lat, domain.south, domain.north), _around(grid.lon, domain.west, domain.east)
         start = datetime.combine(day, datetime.min.time())
         times = [start + timedelta(hours=hour) for hour in range(0, 25, self.step_hours)]
         where = self._indices(group, times)
-        raw = (place.rows[rows], place.cols[cols])
+        raw = (grid.rows[rows], grid.cols[cols])
         levels = list(_whole(group, "level").astype(int))
         kept = ("pressure_level", [float(level) for level in LEVELS], "hPa")
         made_by = f"copied by cranpm from {self.prefix}"
-        with new_layout(target, place.lat[rows], place.lon[cols], times, kept, made_by) as file:
+        with new_layout(target, grid.lat[rows], grid.lon[cols], times, kept, made_by) as file:
             for name in (*SURFACE_NAMES[:-1], self.rain):
                 values = np.stack([_cut(group[name], (index,), raw) for index in where])
                 known, sums = ("tp", {SUM_HOURS: self.step_hours}) if name == self.rain else (BY_ALIAS[name].name, {})
@@ -71,7 +103,7 @@ class Cloud:
                 dimensions = ("valid_time", "pressure_level", *SPACE)
                 put(file, BY_ALIAS[name].name, _unit(group[name]), np.array(fields), dimensions)
 
-    def _indices(self, group: zarr.Group, times: Sequence[datetime]) -> list[int]:
+    def _indices(self, group: "zarr.Group", times: Sequence[datetime]) -> list[int]:
         unit = str(dict(group["time"].attrs).get("units", ""))
         stored = decode_times(_whole(group, "time"), unit, self.name)
         end = dict(group.attrs).get("valid_time_stop")
@@ -106,24 +138,21 @@ def _unit(array: Any) -> str:
     return str(dict(array.attrs).get("units", ""))
 
 
-CLOUDS = {
-    cloud.name: cloud
-    for cloud in (
-        Cloud(
-            "arco",
-            "gcp-public-data-arco-era5",
-            "ar/full_37-1h-0p25deg-chunk-1.zarr-v3",
-            step_hours=1,
-            rain="total_precipitation",
-            gigabytes_read=19.0,
-        ),
-        Cloud(
-            "weatherbench2",
-            "weatherbench2",
-            "datasets/era5/1959-2023_01_10-wb13-6h-1440x721_with_derived_variables.zarr",
-            step_hours=6,
-            rain="total_precipitation_6hr",
-            gigabytes_read=1.2,
-        ),
-    )
-}
+ARCO = ZarrStore(
+    "arco",
+    "ARCO-ERA5",
+    "gcp-public-data-arco-era5",
+    "ar/full_37-1h-0p25deg-chunk-1.zarr-v3",
+    step_hours=1,
+    rain="total_precipitation",
+    gigabytes_read=19.0,
+)
+WEATHERBENCH2 = ZarrStore(
+    "weatherbench2",
+    "WeatherBench 2",
+    "weatherbench2",
+    "datasets/era5/1959-2023_01_10-wb13-6h-1440x721_with_derived_variables.zarr",
+    step_hours=6,
+    rain="total_precipitation_6hr",
+    gigabytes_read=1.2,
+)
