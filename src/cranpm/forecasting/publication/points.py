@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from cranpm.core.air_quality import THRESHOLDS_UGM3, index_name
 from cranpm.core.errors import CranpmError
 from cranpm.core.geography import region_of
 from cranpm.core.grid import Array, Grid
@@ -12,7 +13,6 @@ from cranpm.core.packing import PUBLISHED, STEP_UGM3
 from cranpm.forecasting.publication import rasters
 from cranpm.forecasting.publication.geotiff import BLOCK
 from cranpm.forecasting.publication.reader import AbsentError, Run
-from cranpm.views.figures.style import EXCEEDANCE, INDEX
 
 TOWNS = 400
 
@@ -23,8 +23,7 @@ def point(run: Run, lat: float, lon: float) -> dict[str, Any]:
     forecast = []
     for lead in run.leads:
         value = at_pixel(run.raster(lead), row, col)
-        index = None if value is None else INDEX.names[int(np.searchsorted(INDEX.edges, value))]
-        forecast.append({"lead": lead, "valid": run.valid(lead), "pm25": value, "index": index})
+        forecast.append({"lead": lead, "valid": run.valid(lead), "pm25": value, "index": index_name(value)})
     quality = "degraded_input" if run.degraded else "good"
     return {**_centre(run.grid, row, col), "forecast": forecast, "quality": quality}
 
@@ -89,7 +88,7 @@ def _figures(run: Run, lead: int, rows: slice, cols: slice) -> dict[str, Any]:
         there = steps != PUBLISHED.missing
         area += np.bincount(steps[there], weights=weight[there], minlength=len(area))
     total = area.sum()
-    above = [{"threshold": t, "share": _share(area[round(t / STEP_UGM3) + 1 :], total)} for t in EXCEEDANCE.edges]
+    above = [{"threshold": t, "share": _share(area[round(t / STEP_UGM3) + 1 :], total)} for t in THRESHOLDS_UGM3]
     if not total:
         return {**dict.fromkeys(("mean", "low", "median", "p90", "high")), "area_km2": 0.0, "above": above}
     found = np.flatnonzero(area)
