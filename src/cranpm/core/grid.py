@@ -192,6 +192,16 @@ DOMAINS: Mapping[str, Domain] = {
 }
 
 
+def check_point(lat: float, lon: float) -> None:
+    """Refuse degrees that are no place on Earth: not finite, or outside latitude -90..90 and longitude -180..360."""
+    if not (math.isfinite(lat) and math.isfinite(lon) and -90 <= lat <= 90 and -180 <= lon <= 360):
+        raise CranpmError(
+            expected="a latitude in -90..90 and a longitude in -180..360, in degrees",
+            found=f"{lat:g}, {lon:g}",
+            remedy="Give degrees north first, then degrees east.",
+        )
+
+
 def parse_domain(text: str) -> Domain:
     """A domain from its name or from a box written as N,W,S,E."""
     if text in DOMAINS:
