@@ -11,19 +11,20 @@ __version__ = version("cranpm")
 
 
 def forecast(
-    archive: Any, day: Any, weights: Any = "shipped", leads: Sequence[int] = (1, 2, 3), **how: Any
+    archive: Any, day: Any, weights: Any = "shipped", leads: Sequence[int] | None = None, **how: Any
 ) -> "xarray.Dataset":
     """A checked forecast as the dataset that NetCDF files hold.
 
     `archive` is a place or an Archive, `day` a date or its text, `weights` a folder, Weights,
-    "shipped" or "persistence"; `how` is passed on to `cranpm.forecasting.engine.predict`.
+    "shipped" or "persistence"; without `leads`, all days ahead of the weights are forecast.
+    `how` is passed on to `cranpm.forecasting.engine.predict`.
     """
     from datetime import date
 
     from cranpm.archive.store import Archive
     from cranpm.core.days import parse_day
     from cranpm.forecasting.engine import predict
-    from cranpm.forecasting.publication.writer import to_dataset
+    from cranpm.forecasting.publication.dataset import to_dataset
     from cranpm.weights import Weights, find_weights
 
     opened = archive if isinstance(archive, Archive) else Archive(str(archive))
