@@ -1,10 +1,14 @@
 """The API: what it says is what the files hold, of one run at a time, and nothing that is asked breaks it."""
 
+import http.client
 import io
 import os
 import shutil
+import socket
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -33,7 +37,7 @@ from cranpm.forecasting.publication import Publication, find_product, publish, r
 from cranpm.forecasting.publication.geotiff import write_cog
 from cranpm.forecasting.publication.points import point
 from cranpm.views.figures.style import EXCEEDANCE, INDEX, PM25
-from cranpm.views.serve import archive_view, create_app, raster_cache, service
+from cranpm.views.serve import archive_view, connections, create_app, raster_cache, service
 from cranpm.views.serve.tiles import colours
 
 PO = (45.2, 9.7)
@@ -680,3 +684,34 @@ def test_coordinates_that_are_no_place_are_refused(client, below, route, place):
     lat, lon = place.split(",")
     assert client.get(f"{below}/{route}?lat={lat}&lon={lon}").status_code == 422
     assert client.get(f"{below}/box?north={lat}&south=44&west=8&east={lon}").status_code == 422
+
+
+def test_connections_without_a_request_do_not_keep_others_out(folder, monkeypatch):
+    """More half-open connections than the server takes: they are closed, and others are answered again."""
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.1)
+    how = {"limit_concurrency": 10, "log_level": "error", "http": connections.PromptProtocol}
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = uvicorn.Server(uvicorn.Config(create_app(folder), port=port, **how))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    held = [socket.create_connection(("127.0.0.1", port)) for _ in range(20)]
+    held[0].sendall(b"GET /api/health HTTP/1.1\r\nHost:")  # and never ends
+    try:
+        for _ in range(1000):
+            with closing(http.client.HTTPConnection("127.0.0.1", port)) as other:
+                other.request("GET", "/api/health")
+                if other.getresponse().status == 200:
+                    break
+            time.sleep(0.02)
+        else:
+            pytest.fail("the half-open connections keep everybody out")
+        assert held[0].recv(1) == b""
+    finally:
+        for connection in held:
+            connection.close()
+        server.should_exit = True
+        thread.join()

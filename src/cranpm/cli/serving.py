@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -30,6 +30,7 @@ def serve(
     import uvicorn
 
     from cranpm.views.serve import create_app
+    from cranpm.views.serve.connections import PromptProtocol
 
     app = create_app(folder, archive, stale_after, tuple(allow_origin or ()))
     runs, left_out = app.state.service.publication.runs("tif")
@@ -40,4 +41,5 @@ def serve(
     for day, error in left_out.items():
         print(f"left out: {day}: {error}")
     print(f"open http://{host}:{port}  (stop with Ctrl-C)")
-    uvicorn.run(app, host=host, port=port, log_level="error", limit_concurrency=MOST_CONNECTIONS, server_header=False)
+    limits: dict[str, Any] = {"limit_concurrency": MOST_CONNECTIONS, "http": PromptProtocol}
+    uvicorn.run(app, host=host, port=port, log_level="error", server_header=False, **limits)
