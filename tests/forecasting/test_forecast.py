@@ -273,7 +273,7 @@ def test_the_shipped_weights_are_for_simulated_europe(archive):
 
 def test_leads_are_parsed():
     assert parse_leads("3,1") == (3, 1)
-    for text in ("0", "-5", "1,1", "one", ""):
+    for text in ("0", "-5", "1,1", "one", "", "3650000", "1,367"):
         with refused("leads in days"):
             parse_leads(text)
 

@@ -15,6 +15,9 @@ LEADS = (1, 2, 3)
 """Days ahead that the network forecasts."""
 
 
+MOST_LEAD = 366
+
+
 @dataclass(frozen=True)
 class DayRange:
     """All days from `first` to `last`, both included."""
@@ -70,8 +73,10 @@ def parse_leads(text: str) -> tuple[int, ...]:
         leads = tuple(int(part) for part in text.split(","))
     except ValueError:
         leads = ()
-    if not leads or min(leads) < 1 or len(set(leads)) != len(leads):
-        raise CranpmError(expected="leads in days, each once", found=text, remedy="For example --leads 1,2,3.")
+    if not leads or not 1 <= min(leads) <= max(leads) <= MOST_LEAD or len(set(leads)) != len(leads):
+        raise CranpmError(
+            expected=f"leads in days, each once, up to {MOST_LEAD}", found=text, remedy="For example --leads 1,2,3."
+        )
     return leads
 
 
