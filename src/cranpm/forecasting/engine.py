@@ -91,7 +91,7 @@ def default_leads(weights: Weights | None) -> tuple[int, ...]:
 def _filled(
     day: tuple[Tensor, Tensor, Tensor, Tensor], weights: Weights, degrade: bool
 ) -> tuple[tuple[Tensor, ...], tuple[str, ...]]:
-    """A day's fields, the training mean in gaps of coarse channels, and which have gaps; refused unless asked for."""
+    """A day's fields, the training mean in gaps of coarse channels, and which have gaps; refused without `degrade`."""
     coarse, _, relief, corner = day
     gap = coarse[:, : 2 * len(COARSE_NAMES)].isnan()  # beyond them PM2.5, which is missing at sea
     names = [*COARSE_NAMES, *(f"{name} of the day before" for name in COARSE_NAMES)]

@@ -1,7 +1,7 @@
 """Somebody else's forecasts: daily PM2.5 in NetCDF files that follow the CF conventions.
 
 Needed: one PM2.5 variable with units on regular latitudes and longitudes, valid times, and the start of the forecast.
-The rules stand in docs/verification.md.
+docs/verification.md has the rules.
 """
 
 from collections.abc import Sequence

@@ -89,7 +89,7 @@ def _variable(file: netCDF4.Dataset, path: Path) -> Any:
 
 
 def _factor(stored: Any, path: Path) -> float:
-    """To ug m-3, whichever way the unit is written."""
+    """From the unit of the file, in any of the usual spellings, to ug m-3."""
     units = str(getattr(stored, "units", "none"))
     plain = units.strip().replace("µ", "u").replace("μ", "u").replace("**", "").replace("^", "")
     match = re.fullmatch(r"(kg|mg|ug|g|micrograms?|microg)\s*(?:/\s*m3|[ .]?m-3)", plain)

@@ -11,7 +11,7 @@ from cranpm.core.packing import PUBLISHED, STEP_UGM3
 
 BLOCK = 512
 ALONE = {"GDAL_DISABLE_READDIR_ON_OPEN": "EMPTY_DIR", "GDAL_PAM_ENABLED": "NO"}
-"""GDAL reads the file that it was asked for, and none beside it."""
+"""GDAL opens this one file, and none beside it."""
 
 
 def write_cog(field_ugm3: Array, grid: Grid, path: Path, what: str, tags: Mapping[str, object]) -> None:

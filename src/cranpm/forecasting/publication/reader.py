@@ -39,7 +39,7 @@ class Publication:
         return sorted(found, reverse=True)
 
     def run(self, day: date | str) -> Run:
-        """The run of a day that is published now, also if it is published anew at this moment."""
+        """The run of a day that is published now, also if it is published again at this moment."""
         version = self._version(str(day))
         try:
             run = self._checked(str(day), version)
@@ -54,7 +54,7 @@ class Publication:
         if self._version(str(day)) != version:
             raise AbsentError(
                 expected=f"version {version} of {day}",
-                found="another one: it was published anew",
+                found="another one: it was published again",
                 remedy="Load the list of runs again.",
             )
         return self._checked(str(day), version)

@@ -13,7 +13,7 @@ from cranpm.forecasting.publication import names, rasters, stacks
 
 
 class AbsentError(CranpmError):
-    """What was asked for is not there, or not any more."""
+    """What was requested is not there, or no longer there."""
 
 
 class DamagedError(CranpmError):

@@ -26,7 +26,7 @@ STYLES: dict[str, Shade | Classes] = {
     "exceedance": EXCEEDANCE,
     "index": INDEX,
     "change": CHANGE,
-    "truth": Shade("PM2.5 as it came", PM25.palette, PM25.low, PM25.high, PM25.power),
+    "truth": Shade("observed PM2.5", PM25.palette, PM25.low, PM25.high, PM25.power),
     "error": ERROR,
 }
 STOPS = 16
