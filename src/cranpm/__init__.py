@@ -5,7 +5,11 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import xarray
+
+    from cranpm.forecasting.publication import Publication
 
 __version__ = version("cranpm")
 
@@ -31,3 +35,10 @@ def forecast(
     start = day if isinstance(day, date) else parse_day(str(day))
     chosen = weights if isinstance(weights, Weights) else find_weights(str(weights))
     return to_dataset(predict(opened, start, chosen, leads, **how))
+
+
+def open_publication(folder: "Path | str") -> "Publication":
+    """The forecasts that `cranpm forecast --out` published in a folder; `.newest().pm25(lead)` is in ug m-3."""
+    from cranpm.forecasting import publication
+
+    return publication.open_publication(folder)

@@ -31,9 +31,8 @@ from cranpm.forecasting.publication import (
 from cranpm.forecasting.publication import points as reading
 from cranpm.forecasting.publication.geotiff import write_cog
 from cranpm.forecasting.publication.watch import Watch
-from cranpm.views.figures import product_maps
+from cranpm.views.figures import product_maps  # noqa: F401  registers png
 
-assert product_maps, "registers png"
 ALL = ("nc", "zarr", "tif", "png")
 LEADS = (1, 2, 10)
 FLIPS = 12

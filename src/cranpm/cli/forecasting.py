@@ -64,10 +64,9 @@ def forecast(
     from cranpm.forecasting.hindcast import Job
     from cranpm.forecasting.publication import check_formats
     from cranpm.network.precision import parse_precision
-    from cranpm.views.figures import product_maps
+    from cranpm.views.figures import product_maps  # noqa: F401  registers the format png
     from cranpm.weights import find_weights
 
-    assert product_maps, "registers the format png"
     wanted, days = tuple(formats or ("nc", "tif", "png")), list(parse_days(day))[::every]
     check_formats(wanted)
     opened, chosen = Archive(archive), find_weights(weights)
@@ -109,9 +108,8 @@ class Printed:
 def _one_day(day: "date", job: "Job", on_tile: "Callable[[int, int], None]" = lambda done, total: None) -> Printed:
     """Forecast and publish one start day; what to print of it."""
     from cranpm.forecasting.hindcast import forecast_day
-    from cranpm.views.figures import product_maps
+    from cranpm.views.figures import product_maps  # noqa: F401  registers the format png, also in a worker
 
-    assert product_maps, "registers the format png, also in a worker"
     done = forecast_day(day, job, on_tile)
     if done.forecast is None:
         return Printed(None, (f"{done.path}  (kept: published before from the same archive and weights)",))

@@ -51,11 +51,11 @@ def publish(
 
 def _check_range(forecast: Forecast) -> None:
     """Refuse what readers would refuse."""
-    present = forecast.fields[np.isfinite(forecast.fields)]
-    if present.size and not (present.min() >= 0 and present.max() <= PM25_CEILING_UGM3):
+    low, high = (float(edge.reduce(forecast.fields, axis=None)) for edge in (np.fmin, np.fmax))
+    if low < 0 or high > PM25_CEILING_UGM3:  # never where all is missing
         raise CranpmError(
             expected=f"PM2.5 in 0..{PM25_CEILING_UGM3:g} ug m-3 to publish",
-            found=f"{present.min():g} to {present.max():g}",
+            found=f"{low:g} to {high:g}",
             remedy="Nothing was published. Check the forecast.",
         )
 
