@@ -159,7 +159,7 @@ def find_product(path: Path) -> Run:
     if day is not None and path.is_file():
         folder = path.parent.resolve()
         return open_run(folder, day, names.version_of(folder.name, day) or _digest(_stamp(folder)))
-    if names.is_day(path.name) and path.exists():
+    if names.is_day(path.name) and (path.is_symlink() or path.is_dir()):
         return Publication(path.parent).run(path.name)
     return open_publication(path).newest()
 
