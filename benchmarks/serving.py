@@ -25,8 +25,7 @@ from cranpm.core.days import DayRange
 from cranpm.core.grid import Grid
 from cranpm.core.machine import timed
 from cranpm.forecasting.engine import predict
-from cranpm.forecasting.publication.reader import current_run
-from cranpm.forecasting.publication.writer import publish
+from cranpm.forecasting.publication import Publication, publish
 from cranpm.views.serve.tiles import draw_tile
 
 DAY = date(2022, 1, 25)
@@ -39,7 +38,7 @@ def bench_serve(domain: str = "europe", seconds: float = 5.0) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     with passing_archive(domain, DayRange(DAY, DAY)) as archive, tempfile.TemporaryDirectory() as folder:
         publish(predict(archive, DAY, None), archive, Path(folder), ("tif",))
-        run, grid = current_run(Path(folder), str(DAY)), archive.domain.fine
+        run, grid = Publication(folder).run(DAY), archive.domain.fine
         bare = [timed(lambda: draw_tile("pm25", run.raster(1), *_place(grid, rng))) for _ in range(60)]
         below = f"/api/runs/{DAY}/{run.version}"
         places = [_place(grid, rng) for _ in range(TILES)]

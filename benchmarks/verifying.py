@@ -13,7 +13,7 @@ from cranpm.archive.store import Archive
 from cranpm.core.days import LEADS, DayRange
 from cranpm.core.machine import forget_peak_memory, peak_memory, timed
 from cranpm.forecasting.engine import predict
-from cranpm.forecasting.publication.writer import publish
+from cranpm.forecasting.publication import publish
 from cranpm.verification.day import Setting, measure
 from cranpm.verification.methods import Product
 

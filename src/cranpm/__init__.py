@@ -59,7 +59,7 @@ def forecast(
     from cranpm.core.days import LEADS, parse_day
     from cranpm.core.grid import EVERYWHERE
     from cranpm.forecasting.engine import predict
-    from cranpm.forecasting.publication.writer import to_dataset
+    from cranpm.forecasting.publication.dataset import to_dataset
     from cranpm.weights import Weights, find_weights
 
     start = day if isinstance(day, date) else parse_day(day)
@@ -72,7 +72,10 @@ def forecast(
 
 
 def open_publication(folder: str | Path) -> "Publication":
-    """The forecast that was published in a folder, every file checked against its checksum."""
+    """The forecasts that `cranpm forecast --out` published in a folder; `.newest().pm25(lead)` is in ug m-3.
+
+    Every file of a run is checked against its checksum when the run is opened.
+    """
     from cranpm.forecasting.publication import open_publication as opened
 
     return opened(Path(folder))

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import DOMAINS, Domain, Grid, check_point, coarsen, parse_box, parse_domain
 from cranpm.core.interpolation import refine
+from cranpm.core.regions import parse_region
 
 ALPS = DOMAINS["alps"]
 
@@ -184,3 +185,22 @@ def test_points_on_the_globe_are_given_back(lat, lon):
 def test_grids_that_are_nowhere_are_refused(numbers):
     with pytest.raises(CranpmError, match="a grid with a finite north-west edge"):
         Grid(*numbers, 4, 4)
+
+
+@pytest.mark.parametrize("text", ["nan,7,44,13", "46,inf,44,13", "1e308,7,44,13", "91,7,44,13", "46,-181,44,13"])
+def test_boxes_of_no_place_are_refused(text):
+    with pytest.raises(CranpmError, match=r"a finite latitude in -90\.\.90"):
+        parse_region(text, DOMAINS["alps"].fine)
+    with pytest.raises(CranpmError, match="a finite latitude in"):
+        parse_domain(text)
+
+
+@pytest.mark.parametrize("point", [(np.nan, 9), (45, np.nan), (np.inf, 9), (1e308, 9), (91, 9), (45, -181), (45, 361)])
+def test_points_of_no_place_are_refused(point):
+    with pytest.raises(CranpmError, match=r"a finite latitude in -90\.\.90 and a finite longitude in -180\.\.360"):
+        check_point(*point)
+
+
+def test_points_on_the_edges_of_the_earth_are_places():
+    for point in ((90, 0), (-90, 360), (0, -180)):
+        check_point(*point)

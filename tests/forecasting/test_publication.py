@@ -16,9 +16,12 @@ import xarray
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.packing import PUBLISHED
-from cranpm.forecasting.engine import Forecast, predict
-from cranpm.forecasting.publication import writer as products
-from cranpm.forecasting.publication.writer import point, publish, to_dataset
+from cranpm.forecasting.engine import predict
+from cranpm.forecasting.forecast import Forecast
+from cranpm.forecasting.publication import find_product, publish
+from cranpm.forecasting.publication.dataset import to_dataset
+from cranpm.forecasting.publication.points import point
+from cranpm.views.figures import product_maps  # noqa: F401  registers png
 
 ALL = ("nc", "zarr", "tif", "png")
 
@@ -114,18 +117,19 @@ def test_all_formats_hold_the_same_numbers(product):
         assert np.allclose(netcdf.pm2p5.values, zarr.pm2p5.values, atol=1e-4, equal_nan=True)
         for index, path in enumerate(files(product, "tif")):
             with rasterio.open(path) as raster:
-                values = raster.read(1, masked=True).filled(products.PUBLISHED.missing)
-                values = np.where(values == products.PUBLISHED.missing, np.nan, values * raster.scales[0])
+                values = raster.read(1, masked=True).filled(PUBLISHED.missing)
+                values = np.where(values == PUBLISHED.missing, np.nan, values * raster.scales[0])
             assert np.allclose(values, netcdf.pm2p5[index].values, atol=1e-4, equal_nan=True)
 
 
 def test_a_point_is_the_pixel_that_holds_it(product, forecast):
     row, col = np.argwhere(np.isfinite(forecast.of(1)))[1000]
     lat, lon = forecast.grid.lat[row], forecast.grid.lon[col]
-    found = point(files(product, "nc")[0], lat + 0.004, lon - 0.004)
-    assert [entry["lead"] for entry in found] == [1, 2, 3]
-    assert found[1]["pm2p5"] == pytest.approx(PUBLISHED.unpack(PUBLISHED.pack(forecast.of(2)))[row, col], abs=1e-3)
-    assert found[1]["valid"] == str(forecast.valid(2))
+    for place in (files(product, "nc")[0], product, product.parent):
+        found = point(find_product(place), lat + 0.004, lon - 0.004).forecast
+        assert [entry.lead for entry in found] == [1, 2, 3]
+        assert found[1].pm25 == pytest.approx(PUBLISHED.unpack(PUBLISHED.pack(forecast.of(2)))[row, col], abs=1e-3)
+        assert found[1].valid == forecast.valid(2)
 
 
 def test_a_new_product_replaces_the_old_one_whole(forecast, archive, tmp_path):
@@ -156,7 +160,7 @@ def test_a_folder_of_somebody_else_is_left_alone(forecast, archive, tmp_path):
 WRITER = """
 import sys, time
 from pathlib import Path
-from cranpm.forecasting.publication import writer as products
+from cranpm.forecasting.publication import publish
 from cranpm.forecasting.engine import predict
 from cranpm.archive.store import Archive
 archive = Archive(sys.argv[1])
@@ -165,7 +169,7 @@ def slowly(name):
     if name.startswith("GeoTIFF"):
         time.sleep(60)
 forecast = predict(archive, archive.days[2], None)
-products.publish(forecast, archive, Path(sys.argv[2]), ("nc", "tif"), slowly)
+publish(forecast, archive, Path(sys.argv[2]), ("nc", "tif"), slowly)
 """
 
 

@@ -13,12 +13,13 @@ from command import run_cli
 from cranpm.archive.day_data import held_out
 from cranpm.baselines import fit_damped, simple
 from cranpm.core.errors import CranpmError
+from cranpm.core.files import write_sums
 from cranpm.core.grid import coarsen
 from cranpm.core.interpolation import at_points
 from cranpm.core.packing import PUBLISHED
 from cranpm.core.regions import regions
 from cranpm.forecasting.engine import predict
-from cranpm.forecasting.publication.writer import publish
+from cranpm.forecasting.publication import publish
 from cranpm.verification import Plan, Product, Simple, all_tables, judge, mean_maps, means_table, verify, write_means
 from cranpm.verification.day import SCALES, STRIP, Setting, measure
 from cranpm.verification.run import load_records
@@ -192,6 +193,7 @@ def test_what_does_not_fit_is_refused(archive, products, tmp_path, spoil, messag
     with netCDF4.Dataset(folder / str(day) / f"pm25_{day}.nc", "a") as file:
         file.set_auto_maskandscale(False)
         spoil(file)
+    write_sums(folder / str(day))
     plan = Plan(archive, [Product("spoiled", folder, archive.domain.fine)], LEADS)
     with pytest.raises(CranpmError, match=message):
         verify(plan, [day], tmp_path / "out")
@@ -252,6 +254,7 @@ def test_refusals_come_through_from_other_processes(archive, products, tmp_path)
     for day in archive.days[1:3]:
         with netCDF4.Dataset(folder / str(day) / f"pm25_{day}.nc", "a") as file:
             file["pm2p5"].setncattr("units", "kg m-3")
+        write_sums(folder / str(day))
     plan = Plan(archive, [Product("spoiled", folder, archive.domain.fine)], LEADS)
     with pytest.raises(CranpmError, match=r"PM2.5 in ug m-3"):
         verify(plan, archive.days[1:3], tmp_path / "out", jobs=2)

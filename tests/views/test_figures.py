@@ -18,8 +18,8 @@ from cranpm.archive.store import Archive, ArchiveWriter
 from cranpm.core.days import DayRange
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import DOMAINS, Grid
-from cranpm.forecasting.engine import Forecast
-from cranpm.forecasting.publication.writer import to_dataset, write_netcdf
+from cranpm.forecasting.forecast import Forecast
+from cranpm.forecasting.publication.dataset import to_dataset, write_netcdf
 from cranpm.verification.methods import Product
 from cranpm.views.figures import draw, draw_archive, pm25_layer
 from cranpm.views.figures.animation import animate

@@ -12,8 +12,7 @@ import pytest
 
 from benchmarks.serving import peak_memory_of, running_server
 from cranpm.forecasting.engine import predict
-from cranpm.forecasting.publication.reader import current_run
-from cranpm.forecasting.publication.writer import publish
+from cranpm.forecasting.publication import Publication, publish
 
 pytestmark = pytest.mark.long
 
@@ -22,7 +21,7 @@ pytestmark = pytest.mark.long
 def served(archive, archive_path, tmp_path):
     day = archive.days[1]
     publish(predict(archive, day, None), archive, tmp_path, ("tif",))
-    version = current_run(tmp_path, str(day)).version
+    version = Publication(tmp_path).run(day).version
     with running_server(tmp_path, str(archive_path)) as (port, process):
         yield port, process, f"/api/runs/{day}/{version}"
 

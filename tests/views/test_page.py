@@ -12,12 +12,12 @@ import pytest
 import uvicorn
 
 from cranpm.forecasting.engine import predict
-from cranpm.forecasting.publication import writer as products
-from cranpm.forecasting.publication.writer import publish
+from cranpm.forecasting.publication import find_product, publish
+from cranpm.forecasting.publication.points import point
 from cranpm.views.serve import create_app
 
 ROOT = Path(__file__).parents[2]
-PAGE, AXE = ROOT / "src/cranpm/serve/page/index.html", ROOT / "web/node_modules/axe-core/axe.min.js"
+PAGE, AXE = ROOT / "src/cranpm/views/serve/page/index.html", ROOT / "web/node_modules/axe-core/axe.min.js"
 CHROMIUM = shutil.which("chromium")
 PO = (45.2, 9.7)
 pytestmark = [
@@ -97,7 +97,7 @@ def ready(page):
 
 def held(folder, day, lead, lat, lon):
     """What the NetCDF has at a point."""
-    return products.point(folder / day / f"pm25_{day}.nc", lat, lon)[lead - 1]["pm2p5"]
+    return point(find_product(folder / day), lat, lon).forecast[lead - 1].pm25
 
 
 def click_at(page, lat, lon):

@@ -11,10 +11,10 @@ from command import run_cli
 from cranpm.baselines import simple
 from cranpm.core.errors import CranpmError
 from cranpm.forecasting.engine import predict
+from cranpm.forecasting.publication import Publication, publish
 from cranpm.forecasting.publication.points import box
-from cranpm.forecasting.publication.reader import list_runs
-from cranpm.forecasting.publication.writer import publish
 from cranpm.verification import Plan, Product, Simple, all_tables, judge, mean_maps, write, write_means
+from cranpm.views.figures import product_maps  # noqa: F401  registers png
 from cranpm.views.report import write_report
 
 
@@ -29,7 +29,7 @@ def folder(archive, tmp_path_factory):
     """A sound run whose valid days are known, and a degraded one."""
     place = tmp_path_factory.mktemp("reported")
     faults = ("yesterday <script>alert(1)</script> is missing", "t850 has gaps: the training mean stands in")
-    publish(forecast_from(archive, archive.days[1]), archive, place)
+    publish(forecast_from(archive, archive.days[1]), archive, place, ("nc", "tif", "png"))
     publish(forecast_from(archive, archive.days[2], degraded=faults), archive, place, ("tif",))
     return place
 
@@ -51,10 +51,10 @@ def test_a_forecast_with_what_came(folder, archive, archive_path, tmp_path, monk
     assert run_cli(monkeypatch, "report", str(day), "--archive", str(archive_path), "--out", str(path)) == 0
     assert str(path) in capsys.readouterr().out
     text = checked(path)
-    run = next(run for run in list_runs(folder)[0] if run.day == archive.days[1])
+    run = Publication(folder).run(archive.days[1])
     grid = run.grid
-    for lead in box(run, grid.north, grid.west, grid.south, grid.east)["leads"]:
-        assert f"<td>{lead['mean']:.1f}</td><td>{lead['median']:.1f}</td>" in text
+    for lead in box(run, grid.north, grid.west, grid.south, grid.east).leads:
+        assert f"<td>{lead.mean:.1f}</td><td>{lead.median:.1f}</td>" in text
     truth, area = archive.pm25(archive.days[2]), grid.row_area_km2[:, None] * np.ones(grid.shape)
     error = np.round(archive.pm25(archive.days[1]) * np.float32(1.1), 1) - truth
     known = np.isfinite(error)
@@ -119,7 +119,7 @@ def test_what_an_archive_cannot_say_is_said(folder, archive, archive_path, tmp_p
     """Of a run whose start day it lacks there is no persistence to compare with."""
     from cranpm.views.report.forecast import forecast_report
 
-    run = next(run for run in list_runs(folder)[0] if run.day == archive.days[1])
+    run = Publication(folder).run(archive.days[1])
     lacking = replace(run, day=archive.days[0] - timedelta(days=1))
     outcome = {section.title: section for section in forecast_report(run, archive).sections}["How it turned out"]
     assert len(outcome.tables[0].rows) == 3

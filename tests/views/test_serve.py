@@ -1,9 +1,14 @@
 """The API: what it says is what the files hold, of one run at a time, and nothing that is asked breaks it."""
 
+import http.client
 import io
+import os
 import shutil
+import socket
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -24,16 +29,15 @@ from rio_tiler.io import Reader
 from cranpm.archive.day_data import DayData
 from cranpm.archive.store import ArchiveWriter
 from cranpm.core.errors import CranpmError
+from cranpm.core.files import write_sums
 from cranpm.core.grid import Grid
 from cranpm.core.packing import PUBLISHED
 from cranpm.forecasting.engine import predict
-from cranpm.forecasting.publication import rasters
-from cranpm.forecasting.publication import writer as products
+from cranpm.forecasting.publication import Publication, find_product, publish, rasters
 from cranpm.forecasting.publication.geotiff import write_cog
-from cranpm.forecasting.publication.reader import list_runs
-from cranpm.forecasting.publication.writer import publish
+from cranpm.forecasting.publication.points import point
 from cranpm.views.figures.style import EXCEEDANCE, INDEX, PM25
-from cranpm.views.serve import archive_view, create_app, raster_cache, service
+from cranpm.views.serve import archive_view, connections, create_app, raster_cache, service
 from cranpm.views.serve.tiles import colours
 
 PO = (45.2, 9.7)
@@ -192,7 +196,7 @@ def test_differences_and_classes(client, below, run):
 
 
 def _raster(client, run):
-    service_folder = client.app.state.service.folder
+    service_folder = client.app.state.service.publication.folder
     return service_folder / f".{run['id']}.{run['version']}" / f"pm25_{run['id']}_T+1.tif"
 
 
@@ -216,9 +220,10 @@ def _tile_of(lat, lon, z):
 
 def test_a_point_is_what_the_netcdf_has(client, below, run, folder):
     answer = client.get(f"{below}/point", params={"lat": PO[0], "lon": PO[1]}).json()
-    rows = products.point(folder / run["id"] / f"pm25_{run['id']}.nc", *PO)
-    assert [lead["pm25"] for lead in answer["forecast"]] == pytest.approx([row["pm2p5"] for row in rows], abs=1e-3)
-    assert answer["lat"] == pytest.approx(rows[0]["lat"])
+    netcdf = replace(find_product(folder / run["id"] / f"pm25_{run['id']}.nc"), formats=frozenset({"nc"}))
+    found = point(netcdf, *PO)
+    assert [lead["pm25"] for lead in answer["forecast"]] == pytest.approx([row.pm25 for row in found.forecast])
+    assert answer["lat"] == pytest.approx(found.lat)
     assert answer["forecast"][0]["index"] in INDEX.names
     assert answer["quality"] == "good"
 
@@ -447,7 +452,7 @@ def test_the_archive_may_grow_while_it_is_served(folder, archive, archive_path, 
 def test_an_archive_that_cannot_be_read_for_a_moment_is_served_as_it_was(archive_path, tmp_path, monkeypatch):
     place = tmp_path / "archive"
     shutil.copytree(archive_path, place)
-    held = archive_view.Truth(str(place))
+    held = archive_view.GrowingArchive(str(place))
     first = held.now()
     monkeypatch.setattr(archive_view, "REOPEN_SECONDS", -1.0)
     place.rename(tmp_path / "away")
@@ -474,7 +479,7 @@ def test_errors_at_low_zoom_are_means_of_errors(archive, archive_path, tmp_path)
 
 
 def test_an_archive_of_other_places_offers_nothing(archive):
-    known, fine = archive_view.Known.of(archive), archive.domain.fine
+    known, fine = archive_view.ArchiveView.of(archive), archive.domain.fine
     assert known.window(fine.window(slice(5, 100), slice(7, 50))) == (slice(5, 100), slice(7, 50))
     for other in (
         Grid(fine.north + 10, fine.west, 0.01, 50, 50),
@@ -510,7 +515,7 @@ def test_only_some_made_rasters_are_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(raster_cache, "MOST", 1)
     grid = Grid(50.0, 8.0, 0.01, 32, 32)
     with ThreadPoolExecutor(1) as workers:
-        kept = raster_cache.Made(workers)
+        kept = raster_cache.RasterCache(workers)
         one = kept.raster("one", grid, lambda: np.ones(grid.shape)).result()
         assert kept.raster("one", grid, lambda: 1 / 0).result() == one
         failed = kept.raster("bad", grid, lambda: 1 / 0)
@@ -546,7 +551,7 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path):
 
 def test_stale_is_what_is_old_or_past_or_from_the_future(folder):
     now = datetime.now(UTC)
-    run = replace(list_runs(folder)[0][0], made=now - timedelta(hours=5))
+    run = replace(Publication(folder).newest(), made=now - timedelta(hours=5))
     assert run.age_hours == pytest.approx(5, abs=0.01)
     assert run.stale_reason(36) == ""
     assert run.stale_reason(4) == "made 5 h ago"
@@ -564,10 +569,14 @@ def test_an_odd_product_does_not_take_the_others_down(archive, tmp_path, tags):
     for path in odd.glob("*.tif"):
         with rasterio.open(path) as raster:
             profile, values, kept = raster.profile, raster.read(), raster.tags()
+            scales, what = raster.scales, raster.descriptions[0]
         path.unlink()
         with rasterio.open(path, "w", **{**profile, "driver": "GTiff"}) as raster:
             raster.write(values)
             raster.update_tags(**{name: value for name, value in (kept | tags).items() if value is not None})
+            raster.scales, raster.offsets = scales, (0.0,)
+            raster.set_band_description(1, what)
+    write_sums(odd)
     client = TestClient(create_app(tmp_path))
     assert [run["id"] for run in client.get("/api/runs").json()["runs"]] == [str(archive.days[1])]
     assert set(client.get("/api/health").json()["left_out"]) == {str(archive.days[2])}
@@ -598,3 +607,111 @@ def test_random_requests_never_break_it(client, run):
 
         send()
     assert {200, 404} <= set(sent)
+
+
+def test_leads_of_two_digits_are_served(archive, archive_path, tmp_path):
+    today = predict(archive, archive.days[1], None, (1, 10))
+    publish(replace(today, fields=np.stack([today.fields[0], today.fields[1] * 1.4])), archive, tmp_path, ("tif",))
+    with TestClient(create_app(tmp_path, str(archive_path))) as client:
+        run = client.get("/api/runs").json()["runs"][0]
+        below = f"/api/runs/{run['id']}/{run['version']}"
+        assert [lead["lead"] for lead in run["leads"]] == [1, 10]
+        one, ten = client.get(f"{below}/point", params={"lat": PO[0], "lon": PO[1]}).json()["forecast"]
+        assert ten["pm25"] == pytest.approx(1.4 * one["pm25"], abs=0.15)
+        assert client.get(f"{below}/tiles/pm25/10/5/16/11.png").status_code == 200
+        assert client.get(f"{below}/stations/10").status_code == 200
+        for lead in ("2", "11", "3650000", "9" * 30):
+            for path in (f"tiles/pm25/{lead}/5/16/11.png", f"stations/{lead}"):
+                assert client.get(f"{below}/{path}").status_code == 404
+
+
+def two_runs(archive, folder):
+    """The older and the newer of two published days."""
+    return [publish(forecast_from(archive, archive.days[n]), archive, folder, ("tif",)) for n in (1, 2)]
+
+
+def test_a_damaged_run_is_withdrawn_and_health_says_so(archive, tmp_path):
+    """A bit that the disk lost: the time of change stays, so only the checksums can tell."""
+    _, newer = two_runs(archive, tmp_path)
+    with TestClient(create_app(tmp_path)) as client:
+        run = client.get("/api/runs").json()["runs"][0]
+        point = f"/api/runs/{run['id']}/{run['version']}/point?lat={PO[0]}&lon={PO[1]}"
+        assert client.get(point).json()["checked"] is True
+        raster = raster_of(tmp_path, run, 1)
+        state, content = raster.stat(), bytearray(raster.read_bytes())
+        content[len(content) // 2] ^= 1
+        with raster.open("r+b") as file:
+            file.write(content)
+        os.utime(raster, ns=(state.st_atime_ns, state.st_mtime_ns))
+        client.app.state.service.watch.check()
+        refused, health = client.get(point), client.get("/api/health")
+        assert (refused.status_code, "SHA256SUMS" in refused.json()["detail"]) == (503, True)
+        assert (health.status_code, health.json()["status"]) == (503, "damaged")
+        assert run["id"] in health.json()["reason"]
+        assert newer.name in health.json()["left_out"]
+        assert [run["id"] for run in client.get("/api/runs").json()["runs"]] == [str(archive.days[1])]
+        publish(forecast_from(archive, archive.days[2]), archive, tmp_path, ("tif",))
+        assert client.get("/api/health").json()["status"] == "ok"
+
+
+def test_the_newest_run_may_vanish_while_it_is_served(archive, tmp_path):
+    """What is open would still answer: every request asks whether the files are there."""
+    _, newer = two_runs(archive, tmp_path)
+    with TestClient(create_app(tmp_path)) as client:
+        run = client.get("/api/runs").json()["runs"][0]
+        below = f"/api/runs/{run['id']}/{run['version']}"
+        paths = [f"{below}/point?lat={PO[0]}&lon={PO[1]}", f"{below}/tiles/pm25/1/5/16/11.png"]
+        assert [client.get(path).status_code for path in paths] == [200, 200]
+        shutil.rmtree(newer.resolve())
+        assert [client.get(path).status_code for path in paths] == [503, 503]
+        assert client.get("/api/health").json()["status"] == "damaged"
+        assert [run["id"] for run in client.get("/api/runs").json()["runs"]] == [str(archive.days[1])]
+        shutil.rmtree(tmp_path)
+        assert client.get("/api/health").json()["status"] == "empty"
+        assert client.get("/api/runs").json()["runs"] == []
+
+
+def test_products_without_checksums_say_so(archive, tmp_path):
+    older, _ = two_runs(archive, tmp_path)
+    (older / "SHA256SUMS").unlink()
+    with TestClient(create_app(tmp_path)) as client:
+        assert [run["checked"] for run in client.get("/api/runs").json()["runs"]] == [True, False]
+
+
+@pytest.mark.parametrize("route", ["point", "history"])
+@pytest.mark.parametrize("place", ["nan,9", "inf,9", "1e308,9", "91,9", "45,-181", "45,361"])
+def test_coordinates_that_are_no_place_are_refused(client, below, route, place):
+    lat, lon = place.split(",")
+    assert client.get(f"{below}/{route}?lat={lat}&lon={lon}").status_code == 422
+    assert client.get(f"{below}/box?north={lat}&south=44&west=8&east={lon}").status_code == 422
+
+
+def test_connections_without_a_request_do_not_keep_others_out(folder, monkeypatch):
+    """More half-open connections than the server takes: they are closed, and others are answered again."""
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.1)
+    how = {"limit_concurrency": 10, "log_level": "error", "http": connections.PromptProtocol}
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = uvicorn.Server(uvicorn.Config(create_app(folder), port=port, **how))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    held = [socket.create_connection(("127.0.0.1", port)) for _ in range(20)]
+    held[0].sendall(b"GET /api/health HTTP/1.1\r\nHost:")  # and never ends
+    try:
+        for _ in range(1000):
+            with closing(http.client.HTTPConnection("127.0.0.1", port)) as other:
+                other.request("GET", "/api/health")
+                if other.getresponse().status == 200:
+                    break
+            time.sleep(0.02)
+        else:
+            pytest.fail("the half-open connections keep everybody out")
+        assert held[0].recv(1) == b""
+    finally:
+        for connection in held:
+            connection.close()
+        server.should_exit = True
+        thread.join()

@@ -9,7 +9,7 @@ from cranpm.cli.console import Quiet, err, progress_bar
 
 if TYPE_CHECKING:
     from cranpm.archive.store import Archive
-    from cranpm.verification.methods import Product
+    from cranpm.verification import CfForecasts, Product
 
 Forecasts = Annotated[
     list[str] | None, typer.Option(metavar="NAME=DIR", help="Folder of forecasts, or NAME=FOLDER; repeat for several.")
@@ -108,13 +108,13 @@ def animate(
     print(f"{path}  ({len(span)} days, {path.stat().st_size / 1e6:.1f} MB)")
 
 
-def _products(forecasts: list[str] | None, archive: "Archive | None") -> "tuple[Product, ...]":
+def _products(forecasts: list[str] | None, archive: "Archive | None") -> "tuple[Product | CfForecasts, ...]":
     """Folders of forecasts, NAME=FOLDER or FOLDER, on the archive's grid."""
     from cranpm.core.errors import CranpmError
-    from cranpm.verification.methods import Product
+    from cranpm.verification.methods import open_forecasts
 
     if forecasts and archive is None:
         raise CranpmError(expected="--archive with --forecasts", found="no archive", remedy="Add --archive.")
     named = [given.rpartition("=") for given in forecasts or ()]
     grid = archive.domain.fine if archive else None
-    return tuple(Product(name or Path(place).name, Path(place), grid) for name, _, place in named if grid)
+    return tuple(open_forecasts(name or Path(place).name, place, grid) for name, _, place in named if grid)

@@ -1,87 +1,125 @@
 """Commands that forecast and read forecasts."""
 
-import json
-import os
-import time
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
 from rich.table import Table
 
-from cranpm.cli.console import AsJson, Quiet, err, out, progress_bar
+from cranpm.cli.console import AsJson, Quiet, out, progress_bar
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import date
+
     from cranpm.archive.store import Archive
     from cranpm.core.grid import Array, Window
-    from cranpm.forecasting.engine import Forecast
+    from cranpm.forecasting.forecast import Forecast
+    from cranpm.forecasting.hindcast import Job
 
 
 def forecast(
     archive: Annotated[str, typer.Option(help="Archive that holds the start day and the day before.")],
     day: Annotated[str, typer.Option(help="Start day YYYY-MM-DD, or a range FIRST..LAST.")],
-    folder: Annotated[Path, typer.Option("--out", help="Folder for the products; one of each day.")],
+    folder: Annotated[Path, typer.Option("--out", help="Folder for the products, one per start day.")],
     weights: Annotated[
         str,
         typer.Option(
             help="Folder of weights; `shipped`: those of the package, for simulated Europe; `persistence`: like today."
         ),
     ] = "shipped",
-    leads: Annotated[str, typer.Option(help="Days ahead, comma-separated.")] = "1,2,3",
+    leads: Annotated[
+        str | None, typer.Option(help="Days ahead, comma-separated. Default: all that the weights were trained for.")
+    ] = None,
     every: Annotated[int, typer.Option(min=1, help="Of a range, every n-th start day.")] = 1,
     region: Annotated[str | None, typer.Option(help='Only a part: "Po Valley", ..., or a box N,W,S,E.')] = None,
     formats: Annotated[
         list[str] | None, typer.Option("--format", help="nc, zarr, tif, png; repeat for several. Default nc, tif, png.")
     ] = None,
     degrade: Annotated[
-        bool, typer.Option("--degrade", help="Let something stand in for missing inputs, and label the product.")
+        bool, typer.Option("--degrade", help="Replace missing inputs, and label the product as degraded.")
     ] = False,
     precision: Annotated[str | None, typer.Option(help="fp32 or bf16. Default: bf16 where the machine has it.")] = None,
     compiled: Annotated[bool, typer.Option("--compile", help="Compile the network first, for many days.")] = False,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes that share the start days of a range.")] = 1,
+    cluster: Annotated[
+        str | None, typer.Option(help="Address of a dask scheduler, tcp://HOST:PORT, whose workers share the days.")
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Forecast PM2.5 at 1 km and publish NetCDF, GeoTIFF and maps, checked and all at once.
 
-    Where the archive also holds the days that were forecast, the errors against them are printed beside persistence.
-    Several days can be shared among processes: `torchrun --nproc-per-node 2 -m cranpm forecast ...`.
+    Where the archive also holds the days that were forecast, the errors are printed beside those of persistence.
+    Of a range, days that were published before from the same archive and weights are kept.
     """
     from cranpm.archive.store import Archive
+    from cranpm.core.cluster import open_pool
     from cranpm.core.days import parse_days, parse_leads
     from cranpm.core.grid import EVERYWHERE
     from cranpm.core.regions import parse_region
-    from cranpm.forecasting.engine import predict
-    from cranpm.forecasting.publication.writer import check_formats, publish
+    from cranpm.forecasting.engine import default_leads
+    from cranpm.forecasting.hindcast import Job
+    from cranpm.forecasting.publication import check_formats
     from cranpm.network.precision import parse_precision
+    from cranpm.views.figures import product_maps  # noqa: F401  registers the format png
     from cranpm.weights import find_weights
 
-    wanted = tuple(formats or ("nc", "tif", "png"))
+    wanted, days = tuple(formats or ("nc", "tif", "png")), list(parse_days(day))[::every]
     check_formats(wanted)
-    ahead, opened, chosen = parse_leads(leads), Archive(archive), find_weights(weights)
-    window = parse_region(region, opened.domain.fine) if region else EVERYWHERE
-    rank, processes = (int(os.environ.get(name, value)) for name, value in (("RANK", "0"), ("WORLD_SIZE", "1")))
-    for start in list(parse_days(day))[::every][rank::processes]:
-        began = time.perf_counter()
-        with progress_bar(f"forecast {start}", 1, quiet) as bar:
-            result = predict(
-                *(opened, start, chosen, ahead, window),
-                degrade=degrade,
-                precision=parse_precision(precision) if precision else None,
-                compiled=compiled,
-                on_tile=bar.reach,
-            )
-        computed = time.perf_counter() - began
-        with err.status("writing") as status:
-            product = publish(result, opened, folder, wanted, lambda name: status.update(f"writing {name}"))
-        took = time.perf_counter() - began - computed
-        out.print(_score_table(result, opened, window))
-        for fault in result.degraded:
-            print(f"degraded: {fault}")
-        print(f"{product}  (forecast {computed:.1f} s, files {took:.1f} s)")
+    opened, chosen = Archive(archive), find_weights(weights)
+    job = Job(
+        archive=opened,
+        weights=weights,
+        weights_sha256=chosen.sha256 if chosen else None,
+        folder=folder.absolute(),
+        leads=parse_leads(leads) if leads else default_leads(chosen),
+        formats=wanted,
+        region=parse_region(region, opened.domain.fine) if region else EVERYWHERE,
+        degrade=degrade,
+        precision=parse_precision(precision) if precision else None,
+        compiled=compiled,
+        keep=len(days) > 1,
+    )
+    with open_pool(min(jobs, len(days)), cluster) as pool, progress_bar("forecast", len(days), quiet) as bar:
+        alone = len(days) == 1 and pool.client is None
+        work: Callable[..., Printed] = partial(_one_day, on_tile=bar.reach) if alone else _one_day
+        for _, printed in pool.each(work, days, job):
+            printed.show()
+            bar()
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What is printed of a start day; workers send it back."""
+
+    table: Table | None
+    lines: tuple[str, ...]
+
+    def show(self) -> None:
+        if self.table is not None:
+            out.print(self.table)
+        for line in self.lines:
+            print(line)
+
+
+def _one_day(day: "date", job: "Job", on_tile: "Callable[[int, int], None]" = lambda done, total: None) -> Printed:
+    """Forecast and publish one start day; what to print of it."""
+    from cranpm.forecasting.hindcast import forecast_day
+    from cranpm.views.figures import product_maps  # noqa: F401  registers the format png, also in a worker
+
+    done = forecast_day(day, job, on_tile)
+    if done.forecast is None:
+        return Printed(None, (f"{done.path}  (kept: published before from the same archive and weights)",))
+    faults = [f"degraded: {fault}" for fault in done.forecast.degraded]
+    end = f"{done.path}  (forecast {done.computed_s:.1f} s, files {done.written_s:.1f} s)"
+    return Printed(_score_table(done.forecast, job.archive, job.region), (*faults, end))
 
 
 def _score_table(result: "Forecast", archive: "Archive", window: "Window") -> Table:
-    """Mean of each lead and, where the archive knows better, errors against it and against persistence; by area."""
+    """Mean of each lead and, where the archive has the valid day, the errors of forecast and persistence; by area."""
     from cranpm.verification.tally import Tally
 
     known, area = set(archive.days), result.grid.row_area_km2[:, None]
@@ -104,22 +142,27 @@ def _mean(field: "Array", area: "Array") -> float:
 
 
 def point(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="NetCDF file of a forecast.")],
-    lat: Annotated[float, typer.Option(help="Degrees north.")],
-    lon: Annotated[float, typer.Option(help="Degrees east.")],
+    path: Annotated[
+        Path, typer.Argument(metavar="PRODUCT", help="NetCDF file of a forecast, OUT/DAY, or OUT for the newest.")
+    ],
+    lat: Annotated[float, typer.Option(help="Degrees north, -90 to 90.")],
+    lon: Annotated[float, typer.Option(help="Degrees east, -180 to 360.")],
     as_json: AsJson = False,
 ) -> None:
-    """The forecast for the pixel that holds a point."""
-    from cranpm.forecasting.publication.writer import point as read
+    """Print the forecast for the pixel that holds a point."""
+    from cranpm.core.grid import check_point
+    from cranpm.forecasting.publication import find_product, points
 
-    rows: list[dict[str, Any]] = read(path, lat, lon)
+    check_point(lat, lon)
+    answer = points.point(find_product(path), lat, lon)
     if as_json:
-        print(json.dumps([row | {"pm2p5": row["pm2p5"] if np.isfinite(row["pm2p5"]) else None} for row in rows]))
+        print(answer.model_dump_json())
         return
-    table = Table(title=f"pixel at {rows[0]['lat']:.3f} N, {rows[0]['lon']:.3f} E")
-    for column in ("lead", "valid on", "PM2.5, µg m⁻³", "quality"):
+    table = Table(title=f"pixel at {answer.lat:.3f} N, {answer.lon:.3f} E")
+    for column in ("lead", "valid on", "PM2.5, µg m⁻³", "index"):
         table.add_column(column, justify="right")
-    for row in rows:
-        value = f"{row['pm2p5']:.1f}" if np.isfinite(row["pm2p5"]) else "none: sea or missing"
-        table.add_row(f"T+{row['lead']}", row["valid"], value, row["quality"])
+    for row in answer.forecast:
+        value = "none: sea or missing" if row.pm25 is None else f"{row.pm25:.1f}"
+        table.add_row(f"T+{row.lead}", str(row.valid), value, row.index or "")
     out.print(table)
+    print(f"quality: {answer.quality}" + ("" if answer.checked else "; published without checksums, not checked"))

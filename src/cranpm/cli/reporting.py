@@ -14,7 +14,8 @@ def report(
     ],
     path: Annotated[Path | None, typer.Option("--out", help="HTML file. Default: DIR.html beside the folder.")] = None,
     archive: Annotated[
-        str | None, typer.Option(help="Archive that may know how a forecast turned out; not for verifications.")
+        str | None,
+        typer.Option(help="Archive with the valid days, for the errors of a forecast; not for verifications."),
     ] = None,
 ) -> None:
     """Write one HTML file about a forecast or a verification: it needs no network and prints well."""

@@ -25,7 +25,7 @@ def verify(
     folder: Annotated[Path, typer.Option("--out", help="Folder for scores and tables; a stopped run goes on there.")],
     forecasts: Annotated[
         list[str] | None,
-        typer.Option(help="Folder of forecasts, or NAME=FOLDER; repeat for several."),
+        typer.Option(help="Folder of forecasts, or anybody's CF NetCDF, as PLACE or NAME=PLACE; repeat for several."),
     ] = None,
     baselines: Annotated[
         str, typer.Option(help="Simple opponents: persistence, damped, climatology, cams, comma-separated; or none.")
@@ -53,14 +53,14 @@ def verify(
     from cranpm.archive.store import Archive
     from cranpm.core.days import parse_days, parse_leads
     from cranpm.core.errors import CranpmError
-    from cranpm.verification import Plan, Product, all_tables, judge, mean_maps, means_table, write, write_means
+    from cranpm.verification import Plan, all_tables, judge, mean_maps, means_table, open_forecasts, write, write_means
 
     opened = Archive(archive)
     ahead, wanted = parse_leads(leads), list(parse_days(days))[::every]
     methods: list[Method] = [*_simple(opened, baselines, fit_days, wanted, ahead)]
     for given in forecasts or ():
         name, _, place = given.rpartition("=")
-        methods.append(Product(name or Path(place).name, Path(place), opened.domain.fine))
+        methods.append(open_forecasts(name or Path(place).name, place, opened.domain.fine))
     if reference not in [method.name for method in methods]:
         raise CranpmError(
             expected=f"--reference among {', '.join(method.name for method in methods)}",

@@ -28,10 +28,10 @@ TILE = 512
 
 
 def check_point(lat: float, lon: float) -> tuple[float, float]:
-    """The point in degrees, refused unless both are finite, latitude in -90..90 and longitude in -180..180."""
-    if not (-90 <= lat <= 90 and -180 <= lon <= 180):  # false for NaN
+    """The point in degrees, refused unless both are finite, latitude in -90..90 and longitude in -180..360."""
+    if not (-90 <= lat <= 90 and -180 <= lon <= 360):  # false for NaN
         raise CranpmError(
-            expected="a finite latitude in -90..90 and a finite longitude in -180..180, in degrees",
+            expected="a finite latitude in -90..90 and a finite longitude in -180..360, in degrees",
             found=f"latitude {lat}, longitude {lon}",
             remedy="Check the numbers and their order: latitude first, and boxes as N,W,S,E.",
         )

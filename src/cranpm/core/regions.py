@@ -5,7 +5,7 @@ from functools import cache
 from importlib.resources import files
 
 from cranpm.core.errors import CranpmError
-from cranpm.core.grid import Grid, Window, parse_box
+from cranpm.core.grid import Grid, Window, check_point, parse_box
 
 Box = tuple[float, float, float, float]
 
@@ -36,6 +36,8 @@ def part_of(part: Grid, whole: Grid) -> Window | None:
 def parse_region(text: str, grid: Grid) -> Window:
     """The window of a grid that a region's name, or a box written as N,W,S,E, covers."""
     box = regions().get(text) or parse_box(text, f"a region ({', '.join(regions())})", '--region "Po Valley"')
+    for lat, lon in (box[:2], box[2:]):
+        check_point(lat, lon)
     rows, cols = grid.slices(*box)
     if not inside(box, grid) or rows.stop == rows.start or cols.stop == cols.start:
         raise CranpmError(

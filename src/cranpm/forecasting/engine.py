@@ -1,61 +1,35 @@
-"""From a start day in the archive to PM2.5 of the days ahead: tiles through a network, one checked field a lead."""
+"""From a start day in the archive to PM2.5 of the days ahead: tiles through a network, one checked field per lead."""
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import date
 from typing import Any
 
 import numpy as np
 import torch
 
 from cranpm import __version__
-from cranpm.archive.day_data import PM25_CEILING_UGM3, Quality
-from cranpm.archive.store import SIMULATION, Archive
+from cranpm.archive.store import Archive
 from cranpm.baselines import Persistence
 from cranpm.core.allocator import keep_freed_memory
 from cranpm.core.days import LEADS
-from cranpm.core.errors import CranpmError
-from cranpm.core.grid import EVERYWHERE, TILE, Array, Grid, Window
+from cranpm.core.grid import EVERYWHERE, TILE, Array, Window
+from cranpm.forecasting.checks import check, refuse_inputs, replacements
+from cranpm.forecasting.forecast import Forecast
 from cranpm.forecasting.tiles import OVERLAP, Mosaic, Plan, adaptive_plan
 from cranpm.network import DayInputs, ForecastNetwork, TileInputs
 from cranpm.network.precision import DTYPES, Precision, best_precision
 from cranpm.training.inputs import Inputs
 from cranpm.weights import Weights
 
-DRIFT = 4.0
-"""Without a climatology, the mean of a forecast may be this many times today's, or this part of it."""
-BEYOND = 1.5
-"""With one, it may rise and fall so many times as far as the domain's mean ever did in the training days."""
-SLACK_UGM3 = 5.0
 CPU = torch.device("cpu")
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """PM2.5 (ug m-3) of each lead on a grid, NaN off land, and what it was made from."""
-
-    day: date
-    leads: tuple[int, ...]
-    fields: Array
-    """(lead, row, column)."""
-    grid: Grid
-    degraded: tuple[str, ...]
-    """What was missing in the inputs and what stood in for it; empty for a sound forecast."""
-    provenance: Mapping[str, Any]
-
-    def valid(self, lead: int) -> date:
-        return self.day + timedelta(days=lead)
-
-    def of(self, lead: int) -> Array:
-        return self.fields[self.leads.index(lead)]
 
 
 def predict(
     archive: Archive,
     day: date,
     weights: Weights | None,
-    leads: Sequence[int] = LEADS,
+    leads: Sequence[int] | None = None,
     region: Window = EVERYWHERE,
     *,
     degrade: bool = False,
@@ -64,9 +38,12 @@ def predict(
     compiled: bool = False,
     on_tile: Callable[[int, int], None] = lambda done, total: None,
 ) -> Forecast:
-    """A checked forecast from `day`; without weights, by persistence. Nothing is replaced unless `degrade` says so."""
-    grid, leads = archive.domain.fine.window(*region), tuple(sorted(leads))
-    stand_in, degraded = _complete(archive, day, degrade, weights)
+    """A checked forecast from `day`; without weights, by persistence. Nothing is replaced unless `degrade` says so.
+
+    Without `leads`, all that the weights were trained for.
+    """
+    grid, leads = archive.domain.fine.window(*region), tuple(sorted(leads or default_leads(weights)))
+    instead, degraded = replacements(archive, day, weights.card if weights else None, degrade)
     today = archive.pm25(day, region)
     provenance: dict[str, Any] = {
         "software": f"cranpm {__version__}",
@@ -81,7 +58,7 @@ def predict(
         precision = precision or best_precision()
         inputs = Inputs(
             archive,
-            replaced=stand_in,
+            replaced=instead,
             coarse_pm25=weights.network.settings.coarse_pm25,
             channels=weights.card.channel_names,
         )
@@ -109,40 +86,9 @@ def predict(
     return result
 
 
-def _complete(
-    archive: Archive, day: date, degrade: bool, weights: Weights | None
-) -> tuple[dict[date, date], tuple[str, ...]]:
-    """What stands in for what is missing, and how to say it; refused unless degrading is allowed."""
-    if day not in archive.days:
-        raise CranpmError(
-            expected=f"{day} in the archive",
-            found=f"days {archive.days[0]}..{archive.days[-1]}, without it" if archive.days else "no day",
-            remedy="Simulate or ingest that day.",
-        )
-    stand_in, faults = {}, []
-    if archive.quality(day) == Quality.DEGRADED:
-        faults.append(f"{day} is stored as degraded")
-    yesterday = day - timedelta(days=1)
-    if weights and weights.card.source == SIMULATION and SIMULATION not in archive.source:
-        faults.append(f"the weights were trained on simulated days, the archive's come from {archive.source}")
-    if weights and weights.card.domain not in (None, str(archive.domain)):
-        faults.append(f"the weights were trained on {weights.card.domain}, the archive is {archive.domain}")
-    if weights and yesterday not in archive.days:
-        stand_in[yesterday] = day
-        faults.append(f"{yesterday} is missing: {day} stands in for it")
-    elif weights and archive.quality(yesterday) == Quality.DEGRADED:
-        faults.append(f"{yesterday} is stored as degraded")
-    if faults and not degrade:
-        _refuse_inputs("; ".join(faults))
-    return stand_in, tuple(faults)
-
-
-def _refuse_inputs(found: str) -> None:
-    raise CranpmError(
-        expected="sound inputs",
-        found=found,
-        remedy="Complete the archive, or add --degrade: the product is then labelled as degraded.",
-    )
+def default_leads(weights: Weights | None) -> tuple[int, ...]:
+    """All leads (days ahead) of the weights; for persistence those of the settings' default."""
+    return weights.card.leads if weights else LEADS
 
 
 def _filled(inputs: Inputs, day: date, weights: Weights, degrade: bool) -> tuple[DayInputs, tuple[str, ...]]:
@@ -153,12 +99,12 @@ def _filled(inputs: Inputs, day: date, weights: Weights, degrade: bool) -> tuple
     names = [*today, *(f"{name} of the day before" for name in today)]
     gap = coarse[:, : len(names)].isnan()  # beyond them PM2.5, which is missing at sea
     faults = tuple(
-        f"{name} has gaps: the training mean stands in"
+        f"{name} has gaps: the training mean is used instead"
         for name, missing in zip(names, gap.any(dim=(0, 2, 3)).tolist(), strict=True)
         if missing
     )
     if faults and not degrade:
-        _refuse_inputs("; ".join(faults))
+        refuse_inputs("; ".join(faults))
     mean = torch.tensor(weights.network.scales.mean * 2)[None, :, None, None]
     whole = torch.cat([torch.where(gap, mean, coarse[:, : gap.shape[1]]), coarse[:, gap.shape[1] :]], dim=1)
     return replace(fields, coarse=whole, wind=whole[:, inputs.wind]), faults
@@ -194,7 +140,7 @@ def _tiles(
 ) -> Array:
     """The day is encoded once and serves all tiles and leads; tiles are added in the plan's order."""
     keep_freed_memory()
-    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if torch.cuda.is_available() else CPU
+    device = torch.device("cuda") if torch.cuda.is_available() else CPU
     network, mosaic = work.network.to(device), Mosaic(work.plan, len(work.leads))
     forecast_tile: Any = torch.compile(network.forecast_tile) if work.compiled else network.forecast_tile
     every = [window for window in work.plan.windows() if _meet(window, region)]
@@ -217,36 +163,4 @@ def _meet(window: Window, region: Window) -> bool:
     return all(
         (part.stop is None or tile.start < part.stop) and (part.start is None or tile.stop > part.start)
         for tile, part in zip(window, region, strict=True)
-    )
-
-
-def check(forecast: Forecast, today_ugm3: Array, changes: Mapping[int, tuple[float, float]]) -> None:
-    """Refuse a field that must not be published: holes on land, impossible values, a mean that ran away.
-
-    `changes` is the weights' climatology of the mean of their whole domain (see `Card`), give or take 5 ug m-3, but
-    never down to less than half of the lowest; a region has none.
-    """
-    present = np.isfinite(today_ugm3)
-    before = float(today_ugm3[present].mean()) if present.any() else 0.0
-    for lead in forecast.leads:
-        field = forecast.of(lead)
-        holes = int((~np.isfinite(field) & present).sum())
-        if holes:
-            _refuse(f"a value at T+{lead} wherever today has one", f"{holes} pixels without")
-        if not present.any():
-            _refuse(f"PM2.5 somewhere on {forecast.day}", "none")
-        top, mean = float(np.nanmax(field)), float(field[present].mean())
-        if top > PM25_CEILING_UGM3:
-            _refuse(f"PM2.5 at T+{lead} up to {PM25_CEILING_UGM3:g} ug m-3", f"{top:.0f}")
-        fall, rise = changes.get(lead, (1 / DRIFT, DRIFT))
-        if lead in changes:
-            fall, rise = min(fall, 1.0) / BEYOND, max(rise, 1.0) * BEYOND
-        low, high = before * fall - min(SLACK_UGM3, before * fall / 2), before * rise + SLACK_UGM3
-        if not low <= mean <= high:
-            _refuse(f"a mean at T+{lead} of {low:.1f} to {high:.1f} ug m-3, from today's {before:.1f}", f"{mean:.1f}")
-
-
-def _refuse(expected: str, found: str) -> None:
-    raise CranpmError(
-        expected=expected, found=found, remedy="Nothing was published. Check the inputs, and the weights' model card."
     )

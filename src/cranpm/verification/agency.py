@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cranpm.core.air_quality import INDEX_EDGES_UGM3
 from cranpm.core.grid import Array
-from cranpm.verification.tally import EDGES_UGM3, INDEX_EDGES_UGM3, Tally
+from cranpm.verification.tally import EDGES_UGM3, Tally
 
 URRV, REFERENCE_UGM3, ALPHA, BETA = 0.36, 25.0, 0.5, 2.0
 """FAIRMODE's relative uncertainty at the reference value, that value, the part that does not grow, and the leniency."""

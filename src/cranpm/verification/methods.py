@@ -1,20 +1,18 @@
-"""What is verified: forecasts in files, and the simple opponents that the archive alone can make."""
+"""What is verified: forecasts in files, and the simple baselines that the archive alone can make."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
-import netCDF4
 import numpy as np
 
 from cranpm.baselines import SimpleBaseline
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Grid
-
-UNITS = "ug m-3"
+from cranpm.forecasting.publication import Publication, Run
+from cranpm.verification.cf_forecasts import CfForecasts, netcdf_files
 
 
 class Method(Protocol):
@@ -61,84 +59,75 @@ class Simple:
 
 
 class Product:
-    """A folder that `cranpm forecast --out` wrote: DAY/pm25_DAY.nc."""
+    """Forecasts that `cranpm forecast --out` published: a folder of them, or one run."""
 
-    def __init__(self, name: str, folder: Path | str, grid: Grid):
-        self.name, self.folder, self.grid = name, Path(folder), grid
-        self._open: tuple[date, netCDF4.Dataset] | None = None
-        if not self.folder.is_dir() or not any(self.folder.glob("*/pm25_*.nc")):
+    def __init__(self, name: str, place: Path | str | Run, grid: Grid):
+        self.name, self.grid = name, grid
+        self._pinned: Run | None = place if isinstance(place, Run) else None
+        self._only = self._pinned
+        self.folder = place.folder if isinstance(place, Run) else Path(place)
+        self._publication = Publication(self.folder)
+        if self._only is None and not self._publication.days():
             raise CranpmError(
-                expected=f"forecasts DAY/pm25_DAY.nc in {folder}",
+                expected=f"forecasts DAY/pm25_DAY.nc (or GeoTIFFs) in {place}",
                 found="none" if self.folder.is_dir() else "no such folder",
                 remedy="Make them with `cranpm forecast --format nc --out FOLDER`.",
             )
 
-    def _path(self, day: date) -> Path:
-        return self.folder / str(day) / f"pm25_{day}.nc"
-
     def facts(self) -> dict[str, Any]:
-        made = self._provenance(min(self.folder.glob("*/pm25_*.nc")))
-        told = ("weights_sha256", "resolution", "parameters", "stations_in_loss")
-        return {"kind": made["method"], **{name: made.get(name) for name in told}}
-
-    @staticmethod
-    def _provenance(path: Path) -> dict[str, Any]:
-        with netCDF4.Dataset(path) as file:
-            return dict(json.loads(getattr(file, "provenance", '{"method": "not stated"}')))
+        """What tables say of it, from the newest start day."""
+        made = self._run(self._only.day if self._only else self._publication.days()[0]).provenance
+        stated = ("weights_sha256", "resolution", "parameters", "stations_in_loss")
+        return {"kind": made["method"], **{name: made.get(name) for name in stated}}
 
     def identity(self, day: date) -> str | None:
-        path = self._path(day)
-        if not path.is_file():
-            return None
-        state = path.stat()
-        return f"{path.resolve()} {state.st_size} {state.st_mtime_ns}"
+        if self._only is not None:
+            return self._only.version if day == self._only.day else None
+        return self._publication.identity(day)
 
     def strip(self, day: date, lead: int, rows: slice) -> Array:
-        file = self._dataset(day)
-        leads = np.asarray(file["forecast_period"][:]).tolist()
-        packed = file["pm2p5"][leads.index(lead), rows]
-        values = packed.astype(np.float32) * np.float32(file["pm2p5"].scale_factor)
-        values[packed == file["pm2p5"]._FillValue] = np.nan
-        return values
+        return self._run(day).pm25(lead, (rows, slice(None)))
 
-    def _dataset(self, day: date) -> netCDF4.Dataset:
-        if self._open is None or self._open[0] != day:
-            if self._open:
-                self._open[1].close()
-            file = netCDF4.Dataset(self._path(day))
-            file.set_auto_maskandscale(False)
-            self._open = (day, file)
-        return self._open[1]
+    def _run(self, day: date) -> Run:
+        """The checked run of a day; the same version for as long as that day is read."""
+        if self._pinned is None or self._pinned.day != day:
+            self._pinned = self._publication.run(day)
+        return self._pinned
 
     def __getstate__(self) -> dict[str, Any]:
-        """Other processes open files for themselves."""
-        return self.__dict__ | {"_open": None}
+        """Other processes open and check files for themselves."""
+        return self.__dict__ | {"_pinned": self._only}
 
     def check(self, day: date, leads: Sequence[int]) -> None:
-        """Refuse a file of another grid, unit, start day, weights or packing, or of other leads."""
-        file, path = self._dataset(day), self._path(day)
-        made, first = self._provenance(path).get("weights_sha256"), self.facts()["weights_sha256"]
-        if made != first:
-            _refuse(path, f"a forecast by the weights {first}, as the others", f"one by {made}")
-        packing = set(file["pm2p5"].ncattrs()) & {"scale_factor", "_FillValue", "add_offset"}
-        if packing != {"scale_factor", "_FillValue"}:
-            _refuse(path, "pm2p5 packed by scale_factor with a _FillValue", ", ".join(sorted(packing)) or "neither")
-        units = getattr(file["pm2p5"], "units", "none")
-        if units != UNITS:
-            _refuse(path, f"PM2.5 in {UNITS}", units)
-        for name, own in (("lat", self.grid.lat), ("lon", self.grid.lon)):
-            found = np.asarray(file[name][:], np.float64)
+        """Refuse a run that is damaged, or of another grid, other weights or other leads."""
+        first = self.facts()["weights_sha256"]
+        self._pinned = self._only
+        run = self._run(day)
+        if run.provenance.get("weights_sha256") != first:
+            made = run.provenance.get("weights_sha256")
+            _refuse(run, f"a forecast by the weights {first}, as the others", f"one by {made}")
+        for name, own, found in (("lat", self.grid.lat, run.grid.lat), ("lon", self.grid.lon, run.grid.lon)):
             if found.shape != own.shape or np.abs(found - own).max() > 1e-6:
-                _refuse(path, f"{len(own)} {name} from {own[0]:g} as in the archive", f"{len(found)} from {found[0]:g}")
-        start = datetime(1970, 1, 1) + timedelta(hours=int(file["forecast_reference_time"][...]))
-        if start.date() != day:
-            _refuse(path, f"a forecast from {day}", f"one from {start.date()}")
-        found_leads = np.asarray(file["forecast_period"][:]).tolist()
-        if missing := [lead for lead in leads if lead not in found_leads]:
-            _refuse(path, f"leads {list(leads)}", f"no {missing}")
+                _refuse(run, f"{len(own)} {name} from {own[0]:g} as in the archive", f"{len(found)} from {found[0]:g}")
+        if missing := [lead for lead in leads if lead not in run.leads]:
+            _refuse(run, f"leads {list(leads)}", f"no {missing}")
 
 
-def _refuse(path: Path, expected: str, found: str) -> None:
+def _refuse(run: Run, expected: str, found: str) -> NoReturn:
     raise CranpmError(
-        expected=f"{expected} in {path}", found=found, remedy="Verify forecasts that were made from this archive."
+        expected=f"{expected} in {run.folder}", found=found, remedy="Verify forecasts that were made from this archive."
+    )
+
+
+def open_forecasts(name: str, place: Path | str, grid: Grid) -> "Product | CfForecasts":
+    """Forecasts in files by any maker: a folder of `cranpm forecast`, or CF NetCDF (one file, or a folder of them)."""
+    path = Path(place)
+    if path.is_dir() and Publication(path).days():
+        return Product(name, path, grid)
+    if path.is_file() or (path.is_dir() and netcdf_files(path)):
+        return CfForecasts(name, path, grid)
+    raise CranpmError(
+        expected=f"forecasts in {place}: DAY/pm25_DAY.nc as `cranpm forecast --out` writes them, or CF NetCDF files",
+        found="neither" if path.is_dir() else "no such file or folder",
+        remedy="Name the folder of `cranpm forecast --out`, a .nc file, or a folder of .nc files.",
     )

@@ -12,6 +12,7 @@ import numpy as np
 
 from cranpm.archive.day_data import held_out
 from cranpm.archive.store import Archive
+from cranpm.core.air_quality import THRESHOLDS_UGM3
 from cranpm.core.grid import Array
 from cranpm.verification.agency import Exceedance, fairmode, index_agreement
 from cranpm.verification.bootstrap import Draws, Interval, draws_for, rmse_change
@@ -19,7 +20,7 @@ from cranpm.verification.day import SCALES, Record, places
 from cranpm.verification.run import Plan, load_records, verify
 from cranpm.verification.stations import groups, roughness_m, seasons
 from cranpm.verification.structure import WAVELENGTHS_PX, pair_similarity
-from cranpm.verification.tally import EDGES_UGM3, THRESHOLDS_UGM3, Tally
+from cranpm.verification.tally import EDGES_UGM3, Tally
 
 UNKNOWN = "unknown"
 """Said of weights whose loss saw stations, but nobody knows which."""

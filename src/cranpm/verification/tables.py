@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from cranpm.core.air_quality import THRESHOLDS_UGM3
 from cranpm.verification.agency import Exceedance, fairmode, index_agreement
 from cranpm.verification.day import SCALES
 from cranpm.verification.scores import Scores
 from cranpm.verification.stations import seasons
 from cranpm.verification.structure import RANGE_UGM3, WAVELENGTHS_PX, WINDOW
 from cranpm.verification.table import SURE, Table, percent
-from cranpm.verification.tally import EDGES_UGM3, THRESHOLDS_UGM3
+from cranpm.verification.tally import EDGES_UGM3
 
 TERRAIN = ("all", "flat", "complex")
 CAMS_NOTE = "CAMS: its analysis of the start day for all leads; the archive has no CAMS forecasts."

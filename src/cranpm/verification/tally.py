@@ -11,10 +11,6 @@ from cranpm.core.grid import Array
 EDGES_UGM3 = (5.0, 10.0, 15.0, 20.0, 25.0, 50.0, 75.0)
 """Borders of the bins of concentration; a border belongs to the bin below it. Thresholds are among them."""
 BINS = len(EDGES_UGM3) + 1
-THRESHOLDS_UGM3 = (15.0, 25.0, 50.0)
-"""Daily means that agencies report on: WHO's guideline of 2021, and the EU's limit from 2030 and twice that."""
-INDEX_EDGES_UGM3 = (10.0, 20.0, 25.0, 50.0, 75.0)
-"""Bands of the European Air Quality Index for PM2.5 in its six classes until 2024, here used on daily means."""
 MOMENTS = 7
 """Weight, forecast, truth, forecast squared, truth squared, their product, absolute error."""
 

@@ -10,6 +10,8 @@ from cranpm.core.grid import Array, Grid
 from cranpm.core.packing import PUBLISHED, STEP_UGM3
 
 BLOCK = 512
+ALONE = {"GDAL_DISABLE_READDIR_ON_OPEN": "EMPTY_DIR", "GDAL_PAM_ENABLED": "NO"}
+"""GDAL opens this one file, and none beside it."""
 
 
 def write_cog(field_ugm3: Array, grid: Grid, path: Path, what: str, tags: Mapping[str, object]) -> None:
@@ -29,3 +31,10 @@ def write_cog(field_ugm3: Array, grid: Grid, path: Path, what: str, tags: Mappin
         with rasterio.MemoryFile(ext=".tif") as optimised:
             copy_raster(memory.name, optimised.name, driver="COG", num_threads="ALL_CPUS", **options)
             path.write_bytes(optimised.read())  # Python says when the disk is full; the driver does not always
+
+
+def open_geotiff(path: Path, overview: int | None = None) -> rasterio.DatasetReader:
+    """A GeoTIFF, or one of its overviews. Nothing else is opened: a VRT could name any file or address."""
+    level = {} if overview is None else {"OVERVIEW_LEVEL": overview}
+    with rasterio.Env(**ALONE):
+        return rasterio.open(path, driver="GTiff", **level)

@@ -11,6 +11,7 @@ from rasterio.windows import Window
 
 from cranpm.core.grid import Array
 from cranpm.core.packing import PUBLISHED
+from cranpm.forecasting.publication.geotiff import open_geotiff
 
 TILE_PX = 256
 KEPT_OPEN = 24
@@ -29,8 +30,7 @@ def opened(path: Path, overview: int | None = None) -> rasterio.DatasetReader:
     """The file, or one of its overviews."""
     key = (path, overview)
     if key not in _open.files:
-        level = {} if overview is None else {"OVERVIEW_LEVEL": overview}
-        _open.files[key] = rasterio.open(path, **level)
+        _open.files[key] = open_geotiff(path, overview)
     _open.files.move_to_end(key)
     while len(_open.files) > KEPT_OPEN:
         _open.files.popitem(last=False)[1].close()
@@ -38,7 +38,7 @@ def opened(path: Path, overview: int | None = None) -> rasterio.DatasetReader:
 
 
 def window(path: Path, rows: slice, cols: slice) -> Array:
-    """int16 steps of a window of the whole raster."""
+    """(row, column) int16 steps of 0.1 ug m-3 in a window of the raster."""
     part = Window(cols.start, rows.start, cols.stop - cols.start, rows.stop - rows.start)
     return opened(path).read(1, window=part)
 

@@ -1,145 +1,186 @@
-"""Published forecasts as the server sees them: a day and a version, one folder that never changes."""
+"""The one reader of products: a folder of published runs, each checked once per version and process."""
 
-import json
+import hashlib
 import os
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import date
 from pathlib import Path
-from typing import Any
 
-import rasterio
-
-from cranpm.archive.store import SIMULATION
 from cranpm.core.errors import CranpmError
-from cranpm.core.grid import FINE_STEP, Grid
+from cranpm.core.files import check_sums, read_sums
+from cranpm.forecasting.publication import names
+from cranpm.forecasting.publication.opening import REMEDY, open_run
+from cranpm.forecasting.publication.run import AbsentError, DamagedError, Run
 
-DAY, VERSION = r"^\d{4}-\d{2}-\d{2}$", r"^[0-9a-f]{8}$"
-HIDDEN = re.compile(r"^\.(\d{4}-\d{2}-\d{2})\.([0-9a-f]{8})$")
-
-
-class AbsentError(CranpmError):
-    """What was asked for is not there, or not any more."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """One published forecast: its GeoTIFFs and what their tags say."""
-
-    day: date
-    version: str
-    folder: Path
-    leads: tuple[int, ...]
-    grid: Grid
-    made: datetime
-    method: str
-    simulated: bool
-    degraded: tuple[str, ...]
-    provenance: Mapping[str, Any] = field(default_factory=dict, hash=False, compare=False)
-
-    def valid(self, lead: int) -> date:
-        return self.day + timedelta(days=lead)
-
-    def raster(self, lead: int) -> Path:
-        if lead not in self.leads:
-            raise AbsentError(
-                expected=f"a lead among {', '.join(map(str, self.leads))}", found=str(lead), remedy="See /api/runs."
-            )
-        return self.folder / f"pm25_{self.day}_T+{lead}.tif"
-
-    @property
-    def age_hours(self) -> float:
-        return (datetime.now(UTC) - self.made).total_seconds() / 3600
-
-    def stale_reason(self, most_hours: float) -> str:
-        """Why nobody should rely on it today; empty if nothing speaks against it. Simulated days have no today."""
-        if self.age_hours < -1:
-            return f"made in the future ({self.made:%Y-%m-%d %H:%M} UTC): check the clocks"
-        if self.age_hours > most_hours:
-            return f"made {self.age_hours:.0f} h ago"
-        if not self.simulated and self.valid(max(self.leads)) < datetime.now(UTC).date():
-            return f"its last day, {self.valid(max(self.leads))}, is past"
-        return ""
+Stamp = tuple[tuple[str, int, int, int], ...]
+"""Name, inode, size and time of change of every entry of a folder: no bytes are read for it."""
 
 
-def list_runs(folder: Path) -> tuple[list[Run], dict[str, str]]:
-    """The runs that can be shown, newest start day first; and those that cannot, with the reason."""
-    runs, left_out = [], {}
-    for link in sorted((p for p in folder.iterdir() if re.match(DAY, p.name)), reverse=True):
+class Publication:
+    """A folder that `cranpm forecast --out` fills: by start day, the version that is published now."""
+
+    def __init__(self, folder: Path | str):
+        self.folder = Path(folder).resolve()
+        self._lock = threading.Lock()
+        self._opened: dict[tuple[str, str], tuple[Stamp, Run | CranpmError]] = {}
+
+    def __reduce__(self) -> tuple[type["Publication"], tuple[Path]]:
+        """Other processes check for themselves."""
+        return Publication, (self.folder,)
+
+    def days(self) -> list[date]:
+        """Start days that have an entry, newest first."""
         try:
-            runs.append(current_run(folder, link.name))
-        except CranpmError as error:
-            left_out[link.name] = str(error)
-    return runs, left_out
+            found = [date.fromisoformat(name) for name in os.listdir(self.folder) if names.is_day(name)]
+        except OSError:
+            return []
+        return sorted(found, reverse=True)
 
+    def run(self, day: date | str) -> Run:
+        """The run of a day that is published now, also if it is published again at this moment."""
+        version = self._version(str(day))
+        try:
+            run = self._checked(str(day), version)
+        except CranpmError:
+            if self._version(str(day)) == version:
+                raise
+            return self.run(day)
+        return run if self._version(str(day)) == version else self.run(day)
 
-def current_run(folder: Path, day: str) -> Run:
-    """The run of a day that is published now, also if it is published anew at this moment."""
-    version = current_version(folder, day)
-    try:
-        run = _load(folder.resolve(), day, version)
-    except AbsentError:
-        if current_version(folder, day) == version:
-            raise
-        return current_run(folder, day)
-    return run if current_version(folder, day) == version else current_run(folder, day)
+    def find(self, day: date | str, version: str) -> Run:
+        """A run, if it is the one that is published now."""
+        if self._version(str(day)) != version:
+            raise AbsentError(
+                expected=f"version {version} of {day}",
+                found="another one: it was published again",
+                remedy="Load the list of runs again.",
+            )
+        return self._checked(str(day), version)
 
+    def runs(self, needed: str | None = None) -> tuple[list[Run], dict[date, CranpmError]]:
+        """The runs that can be read (from the `needed` format), newest start day first; and the others, with why."""
+        runs, left_out = [], {}
+        for day in self.days():
+            try:
+                run = self.run(day)
+                if needed == "tif":
+                    run.raster(run.leads[0])
+                runs.append(run)
+            except CranpmError as error:
+                left_out[day] = error
+        return runs, left_out
 
-def find_run(folder: Path, day: str, version: str) -> Run:
-    """A run, if it is the one that is published now."""
-    if current_version(folder, day) != version:
-        raise AbsentError(
-            expected=f"version {version} of {day}",
-            found="another one: it was published anew",
-            remedy="Load /api/runs again.",
+    def newest(self) -> Run:
+        """The run of the newest start day that can be read."""
+        runs, left_out = self.runs()
+        if not runs:
+            reasons = "; ".join(str(error) for error in left_out.values())
+            raise AbsentError(
+                expected=f"forecasts in {self.folder}",
+                found=reasons or "none",
+                remedy="Make one with `cranpm forecast --out`.",
+            )
+        return runs[0]
+
+    def identity(self, day: date) -> str | None:
+        """A text that changes when the product of a day does; None where there is none. Nothing is checked."""
+        try:
+            folder = self._folder(str(day), self._version(str(day)))
+        except AbsentError:
+            return None
+        return f"{folder} {_digest(_stamp(folder))}"
+
+    def recheck(self, run: Run, pause: Callable[[int], object] = lambda size: None) -> None:
+        """Compare the checksums of a run again, calling `pause` with the bytes read; withdraw it where one differs."""
+        if not run.checked:
+            return
+        try:
+            for name in read_sums(run.folder):
+                check_sums(run.folder, [name])
+                pause((run.folder / name).stat().st_size)
+        except (CranpmError, OSError) as error:
+            with suppress(AbsentError):
+                if self._version(str(run.day)) == run.version:
+                    self._withdraw(run, error)
+
+    def _withdraw(self, run: Run, error: Exception) -> None:
+        found = getattr(error, "found", None) or str(error)
+        reason = DamagedError(
+            expected=getattr(error, "expected", f"the files of {run.day}"), found=found, remedy=REMEDY
         )
-    return _load(folder.resolve(), day, version)
+        self._opened[str(run.day), run.version] = (_stamp(run.folder), reason)
+
+    def _version(self, day: str) -> str:
+        """The published version: what the link names; of a plain folder (a copy), a digest of its entries."""
+        path = self.folder / day
+        try:
+            version = names.version_of(os.readlink(path), day)
+        except OSError:
+            version = _digest(_stamp(path)) if path.is_dir() else None
+        if version is None:
+            raise AbsentError(
+                expected=f"a forecast from {day} in {self.folder}", found="none", remedy="Choose a published day."
+            )
+        return version
+
+    def _folder(self, day: str, version: str) -> Path:
+        path = self.folder / day
+        return self.folder / names.hidden(day, version) if path.is_symlink() else path
+
+    def _checked(self, day: str, version: str) -> Run:
+        """From memory while the entries of the folder are the same, else opened with all checks."""
+        folder = self._folder(day, version)
+        stamp, key = _stamp(folder), (day, version)
+        known = self._opened.get(key)
+        if known is None or known[0] != stamp:
+            with self._lock:
+                known = self._opened.get(key)
+                if known is None or known[0] != stamp:
+                    known = self._opened[key] = (stamp, _outcome(folder, day, version))
+        if isinstance(known[1], CranpmError):
+            raise known[1]
+        return known[1]
 
 
-def current_version(folder: Path, day: str) -> str:
-    try:
-        target = HIDDEN.match(os.readlink(folder / day))
-    except OSError:
-        target = None
-    if target is None or target[1] != day:
-        raise AbsentError(expected=f"a forecast from {day}", found="none", remedy="See /api/runs.")
-    return target[2]
-
-
-@lru_cache(maxsize=4096)
-def _load(folder: Path, day: str, version: str) -> Run:
-    inside = folder / f".{day}.{version}"
-    leads = sorted(int(path.stem.rpartition("+")[2]) for path in inside.glob(f"pm25_{day}_T+[0-9].tif"))
-    if not leads:
-        raise AbsentError(
-            expected=f"GeoTIFFs in {day}", found="none", remedy="Make it with `cranpm forecast --format tif`."
+def open_publication(folder: Path | str) -> Publication:
+    """The published forecasts in a folder; refused where there is no such folder."""
+    if not Path(folder).is_dir():
+        raise CranpmError(
+            expected=f"a folder of forecasts at {folder}", found="none", remedy="Make one with `cranpm forecast --out`."
         )
+    return Publication(folder)
+
+
+def find_product(path: Path) -> Run:
+    """The run that a path means: a folder of runs (the newest), one of its days, or a NetCDF file of a run."""
+    day = names.day_of_file(path)
+    if day is not None and path.is_file():
+        folder = path.parent.resolve()
+        return open_run(folder, day, names.version_of(folder.name, day) or _digest(_stamp(folder)))
+    if names.is_day(path.name) and (path.is_symlink() or path.is_dir()):
+        return Publication(path.parent).run(path.name)
+    return open_publication(path).newest()
+
+
+def _outcome(folder: Path, day: str, version: str) -> Run | CranpmError:
     try:
-        return _described(inside, day, version, tuple(leads))
-    except (rasterio.errors.RasterioIOError, KeyError, ValueError, TypeError, AttributeError) as error:
-        raise AbsentError(
-            expected=f"a GeoTIFF that cranpm wrote in {day}", found=str(error), remedy="Make the forecast again."
-        ) from None
+        return open_run(folder, day, version)
+    except CranpmError as error:
+        return error
 
 
-def _described(inside: Path, day: str, version: str, leads: tuple[int, ...]) -> Run:
-    with rasterio.open(inside / f"pm25_{day}_T+{leads[0]}.tif") as raster:
-        tags, corner, shape = raster.tags(), raster.transform, raster.shape
-    provenance, made = json.loads(tags["provenance"]), datetime.fromisoformat(tags["date_created"])
-    if made.tzinfo is None or abs(corner.a - FINE_STEP) > 1e-9:
-        raise ValueError(f"made {made}, pixels of {corner.a} degrees")
-    sources = f"{provenance.get('archive_source', '')} {provenance.get('weights_source', '')}"
-    return Run(
-        day=date.fromisoformat(day),
-        version=version,
-        folder=inside,
-        leads=leads,
-        grid=Grid(round(corner.f, 9), round(corner.c, 9), FINE_STEP, *shape),
-        made=made,
-        method=str(provenance["method"]),
-        simulated=SIMULATION in sources,
-        degraded=() if tags["degraded"] == "no" else tuple(tags["degraded"].split("; ")),
-        provenance=provenance,
-    )
+def _stamp(folder: Path) -> Stamp:
+    return tuple(sorted(_entries(folder)))
+
+
+def _entries(folder: Path) -> Iterator[tuple[str, int, int, int]]:
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            state = entry.stat()
+            yield entry.name, state.st_ino, state.st_size, state.st_mtime_ns
+
+
+def _digest(stamp: Stamp) -> str:
+    return hashlib.sha256(repr(stamp).encode()).hexdigest()[:8]

@@ -11,7 +11,7 @@ from cranpm.archive.store import Archive
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Window
 from cranpm.core.regions import inside, parse_region, regions
-from cranpm.verification.methods import Product
+from cranpm.verification import CfForecasts, Product
 from cranpm.views.figures.maps import data_label
 
 
@@ -20,7 +20,7 @@ class Given:
     """Inputs of figures; what is None was not given."""
 
     archive: Archive | None = None
-    forecasts: tuple[Product, ...] = ()
+    forecasts: tuple[Product | CfForecasts, ...] = ()
     verified: Path | None = None
     """Folder that `cranpm verify` wrote."""
     experiments: Path | None = None
@@ -53,7 +53,7 @@ class Given:
         """The day that a forecast from the start day is for."""
         return self.start() + timedelta(days=self.ahead)
 
-    def forecast(self, method: Product) -> Array:
+    def forecast(self, method: Product | CfForecasts) -> Array:
         """PM2.5 (ug m-3) of a method for the valid day, checked to fit the archive."""
         day = self.start()
         if method.identity(day) is None:

@@ -10,7 +10,7 @@ import matplotlib
 from matplotlib import colors
 
 from cranpm.baselines import SIMPLE
-from cranpm.verification.tally import INDEX_EDGES_UGM3, THRESHOLDS_UGM3
+from cranpm.core.air_quality import INDEX_EDGES_UGM3, INDEX_NAMES, THRESHOLDS_UGM3
 
 SEA, COAST, INK, NOTE = "#e9eef2", "#3a3f44", "#22262a", "#5b6166"
 UNIT = "µg m⁻³"
@@ -108,7 +108,7 @@ EXCEEDANCE = Classes(
 INDEX = Classes(
     "air quality index",
     INDEX_EDGES_UGM3,
-    ("good", "fair", "moderate", "poor", "very poor", "extremely poor"),
+    INDEX_NAMES,
     ("#e3f4ef", "#b9e3d6", "#ebc64c", "#e5823a", "#b5304f", "#551a55"),
     "bands of the European index until 2024, here used on daily means",
 )

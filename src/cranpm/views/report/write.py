@@ -1,31 +1,22 @@
-"""Which report a folder asks for, and the file that it becomes."""
+"""Which report belongs to a folder, and the HTML file that it becomes."""
 
-import re
 from pathlib import Path
 
 from cranpm.archive.store import Archive
 from cranpm.core.errors import CranpmError
-from cranpm.forecasting.publication.reader import DAY, current_run, list_runs
+from cranpm.core.files import write_whole
+from cranpm.forecasting.publication import AbsentError, Run, find_product
 from cranpm.views.report.forecast import forecast_report
 from cranpm.views.report.parts import MOST_BYTES
 from cranpm.views.report.verification import verification_report
 
 
 def write_report(folder: Path, path: Path, archive: Archive | None = None) -> Path:
-    """Of a verification, of one forecast (`OUT/DAY`), or of the newest in a folder of them."""
+    """Write a report of a verification, of one forecast (`OUT/DAY`) or of the newest in a folder; return its path."""
     if (folder / "scores.json").is_file():
         report = verification_report(folder)
-    elif re.match(DAY, folder.name) and folder.is_symlink():
-        report = forecast_report(current_run(folder.parent, folder.name), archive)
     else:
-        runs, left_out = list_runs(folder) if folder.is_dir() else ([], {})
-        if not runs:
-            raise CranpmError(
-                expected="what `cranpm verify` or `cranpm forecast` wrote",
-                found=f"{folder}: {'; '.join(left_out.values()) or 'neither'}",
-                remedy="Name their --out folder.",
-            )
-        report = forecast_report(runs[0], archive)
+        report = forecast_report(_run(folder), archive)
     html = report.html().encode()
     if len(html) > MOST_BYTES:
         raise CranpmError(
@@ -34,7 +25,19 @@ def write_report(folder: Path, path: Path, archive: Archive | None = None) -> Pa
             remedy="Report on fewer methods, or on a forecast with smaller maps.",
         )
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.part")
-    unfinished.write_bytes(html)
-    unfinished.replace(path)
+    write_whole(path, html)
     return path
+
+
+def _run(folder: Path) -> Run:
+    try:
+        if folder.is_dir():
+            return find_product(folder)
+        found = "no such folder"
+    except AbsentError as error:
+        found = error.found
+    raise CranpmError(
+        expected="what `cranpm verify` or `cranpm forecast` wrote",
+        found=f"{folder}: {found}",
+        remedy="Name their --out folder.",
+    )

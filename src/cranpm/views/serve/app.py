@@ -1,14 +1,14 @@
-"""The read-only API and the page: every answer comes from one published run, or is refused."""
+"""The read-only API and the page: every answer is read from one published run, or is refused."""
 
 import gzip
 import mimetypes
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import anyio.to_thread
 from fastapi import Depends, FastAPI, Query, Request
@@ -19,19 +19,20 @@ from rasterio.errors import RasterioIOError
 
 from cranpm import __version__
 from cranpm.core.errors import CranpmError
-from cranpm.forecasting.publication import points
-from cranpm.forecasting.publication.reader import DAY, VERSION, AbsentError, Run, find_run, list_runs
+from cranpm.forecasting.publication import AbsentError, DamagedError, Run, points
+from cranpm.forecasting.publication.names import DAY, VERSION
 from cranpm.views.serve import models, nearby, tiles
 from cranpm.views.serve.middleware import FOR_EVER, finish
 from cranpm.views.serve.service import Service
 
 THREADS = 8
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    404: {"model": models.Refusal, "description": "Not there, or not any more."},
-    503: {"model": models.Refusal, "description": "Too much to do, or data that cannot be read."},
+    404: {"model": models.Refusal, "description": "Not there, or no longer there."},
+    503: {"model": models.Refusal, "description": "Too many requests, or files that are damaged or cannot be read."},
 }
 PNG: dict[int | str, dict[str, Any]] = {200: {"content": {"image/png": {}}, "description": "256 x 256 pixels."}}
-Degrees = Annotated[float, Query(ge=-180, le=360, allow_inf_nan=False)]
+Latitude = Annotated[float, Query(ge=-90, le=90, allow_inf_nan=False)]
+Longitude = Annotated[float, Query(ge=-180, le=360, allow_inf_nan=False)]
 RunDay = Annotated[str, InPath(pattern=DAY, description="Start day.")]
 RunVersion = Annotated[str, InPath(pattern=VERSION)]
 
@@ -40,15 +41,12 @@ def create_app(
     folder: Path, archive: str | None = None, stale_after_hours: float = 36.0, origins: tuple[str, ...] = ()
 ) -> FastAPI:
     """The web application for a folder of products. Other sites may read it only if `origins` names them."""
-    if not folder.is_dir():
-        raise CranpmError(
-            expected=f"a folder of forecasts at {folder}", found="none", remedy="Make one with `cranpm forecast --out`."
-        )
     service = Service(folder, archive, stale_after_hours)
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
         anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
+        service.watch.start()
         yield
         service.close()
 
@@ -73,7 +71,7 @@ def create_app(
 
 
 def _refuse_well(app: FastAPI) -> None:
-    """Faults become sentences with the right number; a trace never leaves the server."""
+    """Faults become one sentence with the right status; a traceback never leaves the server."""
 
     @app.exception_handler(CranpmError)
     async def refused(request: Any, error: CranpmError) -> JSONResponse:
@@ -88,31 +86,31 @@ def _refuse_well(app: FastAPI) -> None:
 
 
 def _all_runs(app: FastAPI, service: Service) -> None:
-    """What is told of the whole folder."""
+    """Routes about the whole folder."""
 
-    @app.get("/api/health", responses={503: {"model": models.Health, "description": "Stale or empty."}})
+    @app.get("/api/health", responses={503: {"model": models.Health, "description": "Stale, damaged or empty."}})
     def health(response: Response) -> models.Health:
-        """Fails when there is no forecast, or the newest one is too old."""
-        runs, left_out = list_runs(service.folder)
+        """Fails when there is no forecast, or when the newest one is damaged or too old."""
+        runs, left_out = service.publication.runs("tif")
         newest = runs[0] if runs else None
-        reason = newest.stale_reason(service.stale_after_hours) if newest else "there is no forecast"
+        status, reason = _health(newest, left_out, service.stale_after_hours)
         response.status_code = 503 if reason else 200
         return models.Health(
-            status="empty" if newest is None else "stale" if reason else "ok",
+            status=status,
             reason=reason,
             newest=newest and newest.day,
             age_hours=newest and round(newest.age_hours, 2),
             stale_after_hours=service.stale_after_hours,
-            left_out=left_out,
+            left_out={str(day): str(error) for day, error in left_out.items()},
         )
 
     @app.get("/api/runs")
     def runs() -> models.Runs:
         """Published forecasts, newest start day first."""
-        found, known = list_runs(service.folder)[0], service.known()
-        archive = known and {"source": known.archive.source, "simulated": known.simulated}
-        told = {"archive": archive, "style": tiles.style(), "now": datetime.now(UTC)}
-        return models.Runs.model_validate({"runs": [service.facts(run, known) for run in found]} | told)
+        found, view = service.publication.runs("tif")[0], service.view()
+        archive = view and {"source": view.archive.source, "simulated": view.simulated}
+        shared = {"archive": archive, "style": tiles.style(), "now": datetime.now(UTC)}
+        return models.Runs.model_validate({"runs": [service.facts(run, view) for run in found]} | shared)
 
     @app.get("/api/legend")
     def legend() -> dict[str, dict[str, Any]]:
@@ -120,17 +118,30 @@ def _all_runs(app: FastAPI, service: Service) -> None:
         return {variable: tiles.legend(variable) for variable in tiles.STYLES}
 
     @app.get("/api/places")
-    def towns() -> list[models.Town]:
+    def towns() -> list[points.Town]:
         """The largest towns on the newest run's map."""
-        found, _ = list_runs(service.folder)
-        return [models.Town(**town) for town in _towns(found[0].grid)] if found else []
+        found, _ = service.publication.runs("tif")
+        return _towns(found[0].grid) if found else []
+
+
+def _health(
+    newest: Run | None, left_out: Mapping[date, CranpmError], stale_after_hours: float
+) -> tuple[Literal["ok", "stale", "damaged", "empty"], str]:
+    """The status, and why it fails; empty if it does not."""
+    damaged = [day for day, error in left_out.items() if isinstance(error, DamagedError)]
+    if damaged and (newest is None or max(damaged) > newest.day):
+        return "damaged", f"the forecast from {max(damaged)} is damaged: {left_out[max(damaged)]}"
+    if newest is None:
+        return "empty", "there is no forecast"
+    reason = newest.stale_reason(stale_after_hours)
+    return "stale" if reason else "ok", reason
 
 
 def _one_run(app: FastAPI, service: Service) -> None:
-    """What is told of one version of one run."""
+    """Routes about one version of one run."""
 
     def chosen(day: RunDay, version: RunVersion) -> Run:
-        return find_run(service.folder, day, version)
+        return service.publication.find(day, version)
 
     chosen_run = Annotated[Run, Depends(chosen)]
     below = "/api/runs/{day}/{version}"
@@ -139,7 +150,7 @@ def _one_run(app: FastAPI, service: Service) -> None:
     async def tile(
         run: chosen_run,
         variable: str,
-        lead: Annotated[int, InPath(ge=1, le=9)],
+        lead: Annotated[int, InPath(ge=1)],
         z: Annotated[int, InPath(ge=0, le=tiles.ZOOMS)],
         x: Annotated[int, InPath(ge=0, lt=2**tiles.ZOOMS)],
         y: Annotated[int, InPath(ge=0, lt=2**tiles.ZOOMS)],
@@ -155,25 +166,25 @@ def _one_run(app: FastAPI, service: Service) -> None:
         return Response(body, media_type="image/png", headers=lasting)
 
     @app.get(below + "/point", responses=REFUSALS)
-    def point(run: chosen_run, lat: Degrees, lon: Degrees) -> models.Point:
+    def point(run: chosen_run, lat: Latitude, lon: Longitude) -> points.Point:
         """The forecast for the pixel that holds a point."""
-        return models.Point.model_validate(points.point(run, lat, lon))
+        return points.point(run, lat, lon)
 
     @app.get(below + "/history", responses=REFUSALS)
-    async def history(run: chosen_run, lat: Degrees, lon: Degrees) -> models.History:
+    async def history(run: chosen_run, lat: Latitude, lon: Longitude) -> models.History:
         """PM2.5 at a pixel and at stations near it, before and after the start day."""
-        found = await service.heavy(nearby.history, run, service.need_known(), lat, lon)
+        found = await service.heavy(nearby.history, run, service.need_view(), lat, lon)
         return models.History.model_validate(found)
 
     @app.get(below + "/box", responses=REFUSALS)
-    async def box(run: chosen_run, north: Degrees, west: Degrees, south: Degrees, east: Degrees) -> models.Box:
+    async def box(run: chosen_run, north: Latitude, west: Longitude, south: Latitude, east: Longitude) -> points.Box:
         """Statistics of the land in a box, weighted by area."""
-        return models.Box.model_validate(await service.heavy(_box, run, north, west, south, east))
+        return await service.heavy(_box, run, north, west, south, east)
 
     @app.get(below + "/stations/{lead}", responses=REFUSALS)
-    async def stations(run: chosen_run, lead: Annotated[int, InPath(ge=0, le=9)]) -> models.StationMap:
+    async def stations(run: chosen_run, lead: Annotated[int, InPath(ge=0)]) -> models.StationMap:
         """Stations as GeoJSON: observed on the valid day, forecast there; lead 0 is the start day."""
-        found = await service.heavy(nearby.stations, run, service.need_known(), lead)
+        found = await service.heavy(nearby.stations, run, service.need_view(), lead)
         return models.StationMap.model_validate(found)
 
 
@@ -181,7 +192,7 @@ _towns, _box = lru_cache(maxsize=8)(points.towns), lru_cache(maxsize=256)(points
 
 
 def _page(app: FastAPI) -> None:
-    """The built page, from memory and compressed once: what is not among its files cannot be asked for."""
+    """The built page, from memory and compressed once: nothing but its own files can be requested."""
     root = Path(str(files("cranpm.views.serve") / "page"))
     built = {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
     small = {name: gzip.compress(body) for name, body in built.items()}

@@ -17,16 +17,16 @@ REOPEN_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class Known:
-    """One version of the archive: what a request asks of it comes from here and from nowhere else."""
+class ArchiveView:
+    """One version of the archive: everything that a request needs of it is read from this version."""
 
     archive: Archive
     days: frozenset[date]
     stations_pm25: Callable[[date], Array]
-    """By day, one value a station."""
+    """By day, one value per station, ug m-3."""
 
     @classmethod
-    def of(cls, archive: Archive) -> "Known":
+    def of(cls, archive: Archive) -> "ArchiveView":
         return cls(archive, frozenset(archive.days), lru_cache(maxsize=128)(archive.stations_pm25))
 
     @property
@@ -38,21 +38,21 @@ class Known:
         return part_of(grid, self.archive.domain.fine)
 
 
-class Truth:
-    """An archive that may grow while it is served."""
+class GrowingArchive:
+    """An archive that may get more days while it is served."""
 
     def __init__(self, location: str):
         self._lock = threading.Lock()
-        self._known = Known.of(Archive(location))
+        self._view = ArchiveView.of(Archive(location))
         self._opened = time.monotonic()
 
-    def now(self) -> Known:
-        """Its newest version, looked for once a minute; where that cannot be read, the one before."""
+    def now(self) -> ArchiveView:
+        """Its newest version, looked for once per minute; where that cannot be read, the one before."""
         with self._lock:
             if time.monotonic() - self._opened > REOPEN_SECONDS:
                 self._opened = time.monotonic()
                 with suppress(CranpmError):
-                    newest = Archive(self._known.archive.location)
-                    if newest.snapshot != self._known.archive.snapshot:
-                        self._known = Known.of(newest)
-            return self._known
+                    newest = Archive(self._view.archive.location)
+                    if newest.snapshot != self._view.archive.snapshot:
+                        self._view = ArchiveView.of(newest)
+            return self._view

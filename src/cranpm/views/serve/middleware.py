@@ -1,4 +1,4 @@
-"""What every answer carries: a tag by which a browser can ask whether it changed, compression, headers for safety."""
+"""What every answer has: a tag by which a browser can ask whether it changed, compression, headers for security."""
 
 import gzip
 import hashlib
@@ -21,7 +21,7 @@ Next = Callable[[Request], Awaitable[Response]]
 
 
 async def finish(request: Request, call_next: Next) -> Response:
-    """Tag, compress or shorten to 304 what a route answered; HEAD is GET without the body."""
+    """Add the tag, compress, or answer 304 if nothing changed; HEAD is GET without the body."""
     asked = request.method
     if asked == "HEAD":
         request.scope["method"] = "GET"

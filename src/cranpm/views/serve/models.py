@@ -1,4 +1,4 @@
-"""The shapes of the answers, as the OpenAPI document tells them."""
+"""The answers of the API, as its OpenAPI document describes them; those of points and boxes are publication's."""
 
 from datetime import date, datetime
 from typing import Any, Literal
@@ -15,7 +15,7 @@ class Refusal(BaseModel):
 class Health(BaseModel):
     """Whether there is a map, and a recent one."""
 
-    status: Literal["ok", "stale", "empty"]
+    status: Literal["ok", "stale", "damaged", "empty"]
     reason: str = Field(description="Why it fails; empty if it does not.")
     newest: date | None
     age_hours: float | None
@@ -33,7 +33,7 @@ class RunFacts(BaseModel):
     """A published forecast."""
 
     id: date = Field(description="Its start day.")
-    version: str = Field(description="Changes when the day is published anew.")
+    version: str = Field(description="Changes when the day is published again.")
     made: datetime
     age_hours: float
     stale: bool
@@ -41,6 +41,7 @@ class RunFacts(BaseModel):
     method: str
     simulated: bool
     degraded: list[str]
+    checked: bool = Field(description="Whether the files were compared with their checksums; old products have none.")
     bounds: tuple[float, float, float, float] = Field(description="West, south, east, north in degrees.")
     leads: list[Lead]
 
@@ -55,20 +56,6 @@ class Runs(BaseModel):
     archive: ArchiveFacts | None = Field(description="What history, stations, change, truth and error come from.")
     style: str = Field(description="Changes with the colours of the tiles; for ?style= behind their paths.")
     now: datetime
-
-
-class PointLead(BaseModel):
-    lead: int
-    valid: date
-    pm25: float | None = Field(description="µg m⁻³; null at sea.")
-    index: str | None
-
-
-class Point(BaseModel):
-    lat: float = Field(description="Centre of the pixel that holds the point.")
-    lon: float
-    forecast: list[PointLead]
-    quality: Literal["good", "degraded_input"]
 
 
 class DayValue(BaseModel):
@@ -89,34 +76,6 @@ class StationHistory(BaseModel):
 class History(BaseModel):
     days: list[DayValue]
     stations: list[StationHistory]
-
-
-class Above(BaseModel):
-    threshold: float
-    share: float | None
-
-
-class BoxLead(BaseModel):
-    lead: int
-    valid: date
-    mean: float | None
-    low: float | None
-    median: float | None
-    p90: float | None
-    high: float | None
-    area_km2: float
-    above: list[Above]
-
-
-class Box(BaseModel):
-    leads: list[BoxLead]
-
-
-class Town(BaseModel):
-    name: str
-    lat: float
-    lon: float
-    population: int
 
 
 class StationMap(BaseModel):

@@ -1,4 +1,4 @@
-"""What an archive knows around a run: the days before and after, and stations."""
+"""What the archive has near a point of a run: the days before and after, and stations."""
 
 import math
 from datetime import date, timedelta
@@ -8,33 +8,33 @@ import numpy as np
 
 from cranpm.core.grid import EARTH_RADIUS_KM, Array
 from cranpm.forecasting.publication.points import number, pixel, sampled
-from cranpm.forecasting.publication.reader import Run
-from cranpm.views.serve.archive_view import Known
+from cranpm.forecasting.publication.run import Run
+from cranpm.views.serve.archive_view import ArchiveView
 
 HISTORY_DAYS = 13
 NEAR_KM, NEAREST = 50.0, 3
 
 
-def history(run: Run, known: Known, lat: float, lon: float) -> dict[str, Any]:
+def history(run: Run, view: ArchiveView, lat: float, lon: float) -> dict[str, Any]:
     """The archive's PM2.5 at a pixel and at stations near it, from two weeks before the start to the last lead."""
     pixel(run.grid, lat, lon)
-    archive = known.archive
+    archive = view.archive
     row, col = pixel(archive.domain.fine, lat, lon)
     last = run.day + timedelta(days=max(run.leads))
     span = [last - timedelta(days=n) for n in range((last - run.day).days + HISTORY_DAYS, -1, -1)]
-    days = [day for day in span if day in known.days]
+    days = [day for day in span if day in view.days]
     window = (slice(row, row + 1), slice(col, col + 1))
     fields = [{"day": day, "pm25": number(archive.pm25(day, window)[0, 0])} for day in days]
-    return {"days": fields, "stations": _stations_near(known, days, lat, lon)}
+    return {"days": fields, "stations": _stations_near(view, days, lat, lon)}
 
 
-def _stations_near(known: Known, days: list[date], lat: float, lon: float) -> list[dict[str, Any]]:
-    stations = known.archive.stations
+def _stations_near(view: ArchiveView, days: list[date], lat: float, lon: float) -> list[dict[str, Any]]:
+    stations = view.archive.stations
     if not len(stations):
         return []
     away = distance_km(lat, lon, stations.lat, stations.lon)
     nearest = [index for index in np.argsort(away)[:NEAREST] if away[index] <= NEAR_KM]
-    values = [known.stations_pm25(day) for day in days]
+    values = [view.stations_pm25(day) for day in days]
     return [
         {
             **_station(stations, index),
@@ -58,12 +58,14 @@ def distance_km(lat: float, lon: float, lats: Array, lons: Array) -> Array:
     return 2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(half))
 
 
-def stations(run: Run, known: Known, lead: int) -> dict[str, Any]:
+def stations(run: Run, view: ArchiveView, lead: int) -> dict[str, Any]:
     """GeoJSON of the stations on the run's grid: observed on the valid day, forecast there, and the difference."""
-    every = known.archive.stations
+    if lead:
+        run.check_lead(lead)
+    every = view.archive.stations
     inside = np.flatnonzero(run.grid.contains(every.lat, every.lon)) if len(every) else np.array([], int)
     valid = run.valid(lead)
-    observed = known.stations_pm25(valid) if valid in known.days else np.full(len(every), np.nan)
+    observed = view.stations_pm25(valid) if valid in view.days else np.full(len(every), np.nan)
     forecast = sampled(run, lead, every.lat[inside], every.lon[inside]) if lead else np.full(len(inside), np.nan)
     features = []
     for index, value in zip(inside, forecast, strict=True):

@@ -1,4 +1,4 @@
-"""Rasters that the server makes when they are first asked for: days of the archive, and differences to them."""
+"""Rasters that the server computes at the first request: days of the archive, and differences to them."""
 
 import threading
 from collections import OrderedDict
@@ -15,8 +15,8 @@ from cranpm.forecasting.publication.geotiff import write_cog
 MOST = 24
 
 
-class Made:
-    """Files in a folder that goes with the server; those that were not asked for the longest go first."""
+class RasterCache:
+    """Files in a temporary folder that the server removes when it ends; the least recently requested go first."""
 
     def __init__(self, workers: Executor):
         self._workers = workers
@@ -26,7 +26,7 @@ class Made:
         self._count = 0
 
     def raster(self, key: Hashable, grid: Grid, field: Callable[[], Array]) -> "Future[Path]":
-        """The raster of a key; made by one worker, however many ask."""
+        """The raster of a key, computed once by one worker however many requests wait for it."""
         with self._lock:
             known = self._files.get(key)
             if known is None or (known.done() and known.exception()):
@@ -39,7 +39,7 @@ class Made:
             return self._files[key]
 
     def _remove(self, old: "Future[Path]") -> None:
-        """When it is written; whoever has it open reads on."""
+        """Once it is written; a request that has it open can still read it."""
         old.add_done_callback(lambda done: None if done.exception() else done.result().unlink(missing_ok=True))
 
     def close(self) -> None:
@@ -47,5 +47,5 @@ class Made:
 
 
 def _write(field: Callable[[], Array], grid: Grid, path: Path) -> Path:
-    write_cog(np.asarray(field(), np.float32), grid, path, "made by the server", {})
+    write_cog(np.asarray(field(), np.float32), grid, path, "computed by the server", {})
     return path

@@ -26,7 +26,7 @@ STYLES: dict[str, Shade | Classes] = {
     "exceedance": EXCEEDANCE,
     "index": INDEX,
     "change": CHANGE,
-    "truth": Shade("PM2.5 as it came", PM25.palette, PM25.low, PM25.high, PM25.power),
+    "truth": Shade("observed PM2.5", PM25.palette, PM25.low, PM25.high, PM25.power),
     "error": ERROR,
 }
 STOPS = 16
@@ -82,11 +82,11 @@ def draw_tile(variable: str, raster: Path, z: int, x: int, y: int) -> bytes:
 
 
 tile = lru_cache(maxsize=KEPT_TILES)(draw_tile)
-"""The same, of which the last ones asked for are remembered."""
+"""The same; the most recent tiles are kept in memory."""
 
 
 @cache
 def style() -> str:
-    """Changes with the colours and the software: browsers keep tiles for ever, but not beside another legend."""
-    told = json.dumps([__version__, {variable: legend(variable) for variable in STYLES}])
-    return hashlib.sha256(told.encode()).hexdigest()[:8]
+    """A text that changes with the colours and the software: browsers may keep tiles only while it stays the same."""
+    content = json.dumps([__version__, {variable: legend(variable) for variable in STYLES}])
+    return hashlib.sha256(content.encode()).hexdigest()[:8]

@@ -1,0 +1,281 @@
+"""Where daily PM2.5 lies in a CF NetCDF file: the variable, its unit, its grid, and every start day and lead."""
+
+import re
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Any, NoReturn
+
+import netCDF4
+import numpy as np
+
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import Array
+from cranpm.providers.readers.file_grid import FileGrid
+from cranpm.providers.readers.netcdf import opened
+
+STANDARD_NAMES = (
+    "mass_concentration_of_pm2p5_ambient_aerosol_particles_in_air",
+    "mass_concentration_of_pm2p5_ambient_aerosol_in_air",
+    "mass_concentration_of_pm2p5_dry_aerosol_particles_in_air",
+    "mass_concentration_of_pm2p5_dry_aerosol_in_air",
+)
+VARIABLES = ("pm2p5", "pm25", "pm2_5", "pm2p5_conc")
+"""Names that are understood where no variable has a standard name."""
+FACTORS = {"kg": 1e9, "g": 1e6, "mg": 1e3, "ug": 1.0}
+"""To ug m-3."""
+LATITUDE, LONGITUDE = ("latitude", "lat"), ("longitude", "lon")
+HOURS = {"days": 24.0, "day": 24.0, "d": 24.0, "hours": 1.0, "hour": 1.0, "h": 1.0, "hr": 1.0}
+CALENDARS = ("standard", "gregorian", "proleptic_gregorian")
+DATE = re.compile(r"(?<!\d)(\d{4})-?(\d{2})-?(\d{2})(?!\d)")
+ADD_START = (
+    "Add the start to the file, in xarray: ds = ds.assign_coords(forecast_reference_time=np.datetime64('2026-01-25')); "
+    "ds.forecast_reference_time.attrs['standard_name'] = 'forecast_reference_time'. Or give every start day a file "
+    "with that day in its name."
+)
+DAILY = "Average to days first: cdo daymean IN.nc OUT.nc, or ds.resample(time='1D').mean() in xarray."
+
+
+Moments = tuple[tuple[str, ...], dict[tuple[int, ...], datetime]]
+"""Dimensions, and the time at every index of them."""
+Periods = tuple[tuple[str, ...], dict[tuple[int, ...], timedelta]]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a file holds, and where."""
+
+    path: Path
+    variable: str
+    factor: float
+    """From the file's unit to ug m-3."""
+    place: FileGrid
+    transposed: bool
+    """Whether longitudes run before latitudes."""
+    fields: dict[tuple[date, int], tuple[Any, ...]]
+    """By start day and lead, the index of the field in the variable."""
+    source: str
+
+
+def refuse(path: Path, expected: str, found: str, remedy: str) -> NoReturn:
+    raise CranpmError(expected=f"{expected} in {path}", found=found, remedy=remedy)
+
+
+def read_layout(path: Path) -> Layout:
+    """The layout of one file; refused where anything that is needed is missing or can be read in two ways."""
+    with opened(path, str(path)) as file:
+        file.set_auto_maskandscale(True)
+        stored = _variable(file, path)
+        lat, lon = _axis(file, stored, path, LATITUDE), _axis(file, stored, path, LONGITUDE)
+        place = _place(file, path, lat, lon)
+        fields = _fields(file, stored, path, (lat, lon))
+        transposed = stored.dimensions.index(lat) > stored.dimensions.index(lon)
+        source = str(getattr(file, "source", "") or getattr(file, "title", "") or "not stated")
+        return Layout(path, stored.name, _factor(stored, path), place, transposed, fields, source[:60])
+
+
+def _variable(file: netCDF4.Dataset, path: Path) -> Any:
+    fields = [variable for variable in file.variables.values() if variable.ndim >= 2]
+    by_standard = [v for v in fields if getattr(v, "standard_name", "") in STANDARD_NAMES]
+    found = by_standard or [v for v in fields if v.name.lower() in VARIABLES]
+    if len(found) != 1:
+        refuse(
+            path,
+            f"one variable with the standard name {STANDARD_NAMES[0]}, or called {', '.join(VARIABLES)}",
+            ", ".join(v.name for v in found) or f"none among {', '.join(file.variables) or 'no variables'}",
+            f"Name it: ncatted -a standard_name,VARIABLE,o,c,{STANDARD_NAMES[0]} FILE.nc.",
+        )
+    return found[0]
+
+
+def _factor(stored: Any, path: Path) -> float:
+    """From the unit of the file, in any of the usual spellings, to ug m-3."""
+    units = str(getattr(stored, "units", "none"))
+    plain = units.strip().replace("µ", "u").replace("μ", "u").replace("**", "").replace("^", "")
+    match = re.fullmatch(r"(kg|mg|ug|g|micrograms?|microg)\s*(?:/\s*m3|[ .]?m-3)", plain)
+    if match is None:
+        refuse(
+            path,
+            f"{stored.name} in kg m-3, g m-3, mg m-3 or ug m-3",
+            units,
+            f"Add the unit: ncatted -a units,{stored.name},o,c,'ug m-3' FILE.nc.",
+        )
+    return FACTORS.get(match[1], 1.0)
+
+
+def _axis(file: netCDF4.Dataset, stored: Any, path: Path, names: tuple[str, str]) -> str:
+    """The dimension of the variable that is a latitude or a longitude, by standard name, unit or name."""
+    unit = "degrees_north" if names is LATITUDE else "degrees_east"
+    for name in stored.dimensions:
+        axis = file.variables.get(name)
+        if axis is None or axis.ndim != 1:
+            continue
+        says = (getattr(axis, "standard_name", "") == names[0], getattr(axis, "units", "") == unit, name in names)
+        if any(says):
+            return str(name)
+    refuse(
+        path,
+        f"a one-dimensional {names[0]} among the dimensions of {stored.name}",
+        ", ".join(stored.dimensions),
+        "Bring it to a regular latitude-longitude grid first: cdo remapbil,GRID IN.nc OUT.nc.",
+    )
+
+
+def _place(file: netCDF4.Dataset, path: Path, lat: str, lon: str) -> FileGrid:
+    try:
+        place = FileGrid.of(_numbers(file[lat]), _numbers(file[lon]), str(path))
+        place.grid(str(path))
+        return place
+    except CranpmError as error:
+        raise CranpmError(
+            expected=error.expected,
+            found=error.found,
+            remedy="Bring it to a regular latitude-longitude grid with square cells first: cdo remapbil,GRID.",
+        ) from None
+
+
+def _numbers(variable: Any) -> Array:
+    return np.ma.filled(np.ma.asarray(variable[:]).astype(np.float64), np.nan)
+
+
+def _fields(
+    file: netCDF4.Dataset, stored: Any, path: Path, grid: tuple[str, str]
+) -> dict[tuple[date, int], tuple[Any, ...]]:
+    """The index of every start day and lead; days up to the start day itself are no forecasts and are left out."""
+    beyond = [name for name in stored.dimensions if name not in grid]
+    starts, valids = _times(file, stored, path, beyond)
+    fields: dict[tuple[date, int], tuple[Any, ...]] = {}
+    for place in np.ndindex(*(len(file.dimensions[name]) for name in beyond)):
+        at = dict(zip(beyond, place, strict=True))
+        start, valid = (times[tuple(at[name] for name in names)].date() for names, times in (starts, valids))
+        index = tuple(at.get(name, slice(None)) for name in stored.dimensions)
+        key = (start, (valid - start).days)
+        if key in fields:
+            refuse(path, "one field per start day and valid day", f"two for {valid}, from {start}", DAILY)
+        fields[key] = index
+    ahead = {key: index for key, index in fields.items() if key[1] >= 1}
+    if not ahead:
+        refuse(path, "days after the start day", f"none in {len(fields)} fields", ADD_START)
+    return ahead
+
+
+def _times(file: netCDF4.Dataset, stored: Any, path: Path, beyond: list[str]) -> tuple[Moments, Moments]:
+    """Starts and valid times, from reference time, valid time and period: two of them give the third."""
+    reference, valid, period = (
+        _coordinate(file, stored, name) for name in ("forecast_reference_time", "time", "forecast_period")
+    )
+    dated = {name for axis in (reference, valid, period) if axis is not None for name in axis.dimensions}
+    for name in beyond:
+        if name not in dated and len(file.dimensions[name]) > 1:
+            refuse(
+                path,
+                f"{stored.name} by time, latitude and longitude alone",
+                f"{len(file.dimensions[name])} steps of {name}",
+                f"Take one of them: ncks -d {name},0 IN.nc OUT.nc; or give it standard_name time or forecast_period.",
+            )
+    lengths = None if period is None else _periods(period, path)
+    moments = None if valid is None else _moments(valid, path)
+    if reference is not None:
+        start = _moments(reference, path)
+    elif moments is not None and lengths is not None:
+        start = _combined(moments, lengths, -1)
+    else:
+        start = ((), {(): _start_in_name(path)})
+    if moments is None:
+        if lengths is None or reference is None:
+            refuse(path, f"valid times of {stored.name}", ", ".join(beyond) or "no dimension", "Add a CF time axis.")
+        moments = _combined(start, lengths, 1)
+    elif valid is not None:
+        moments = _daily(file, valid, moments, path)
+    return start, moments
+
+
+def _coordinate(file: netCDF4.Dataset, stored: Any, name: str) -> Any | None:
+    """A time coordinate of the variable by standard name, else by name; it may lie along its dimensions only."""
+    for variable in file.variables.values():
+        called = getattr(variable, "standard_name", None) or variable.name
+        if called == name and set(variable.dimensions) <= set(stored.dimensions) and variable.name != stored.name:
+            return variable
+    return None
+
+
+def _moments(variable: Any, path: Path) -> Moments:
+    calendar, units = getattr(variable, "calendar", "standard"), getattr(variable, "units", "")
+    values = _numbers(variable)
+    if calendar not in CALENDARS or " since " not in units or not np.isfinite(values).all():
+        found = f"units {units!r}, calendar {calendar}" if np.isfinite(values).all() else "times that are missing"
+        refuse(
+            path,
+            f"{variable.name} as `days since DATE` or the like, of the standard calendar",
+            found,
+            f"For example ncatted -a units,{variable.name},o,c,'days since 2026-01-01' FILE.nc.",
+        )
+    try:
+        dates = _dates(values, units, calendar)
+    except (ValueError, OverflowError) as error:
+        refuse(path, f"times in {variable.name}", str(error)[:100], "Correct its units.")
+    return variable.dimensions, {index: dates[index] for index in np.ndindex(dates.shape)}
+
+
+def _dates(values: Array, units: str, calendar: str) -> Any:
+    """An array of datetimes."""
+    how = {"only_use_cftime_datetimes": False, "only_use_python_datetimes": True}
+    return np.asarray(netCDF4.num2date(values, units, calendar, **how), dtype=object)
+
+
+def _periods(variable: Any, path: Path) -> Periods:
+    units = str(getattr(variable, "units", "none"))
+    if units not in HOURS:
+        refuse(
+            path,
+            f"{variable.name} in days or hours",
+            units,
+            f"Add the unit: ncatted -a units,{variable.name},o,c,days FILE.nc.",
+        )
+    values = _numbers(variable) * HOURS[units]
+    return variable.dimensions, {i: timedelta(hours=float(values[i])) for i in np.ndindex(values.shape)}
+
+
+def _combined(moments: Moments, lengths: Periods, sign: int) -> Moments:
+    """Moments plus (or minus) periods, by the dimensions of both."""
+    (first, times), (second, steps) = moments, lengths
+    dimensions = tuple(dict.fromkeys((*first, *second)))
+    found = {}
+    for one, time in times.items():
+        for two, step in steps.items():
+            at = dict(zip(first, one, strict=True))
+            other = dict(zip(second, two, strict=True))
+            if all(at.get(name, place) == place for name, place in other.items()):
+                index = tuple((at | other)[name] for name in dimensions)
+                found[index] = time + sign * step
+    return dimensions, found
+
+
+def _daily(file: netCDF4.Dataset, valid: Any, moments: Moments, path: Path) -> Moments:
+    """Valid times; where bounds are given they must span a day, and the day is the one of their middle."""
+    bounds = file.variables.get(getattr(valid, "bounds", ""))
+    if bounds is None:
+        return moments
+    calendar, units = getattr(valid, "calendar", "standard"), getattr(bounds, "units", valid.units)
+    edges = _dates(_numbers(bounds), units, calendar)
+    dimensions, times = moments
+    for index in times:
+        low, high = edges[index]
+        if high - low != timedelta(days=1):
+            refuse(path, f"daily means in the bounds of {valid.name}", f"spans of {high - low}", DAILY)
+        times[index] = low + (high - low) / 2
+    return dimensions, times
+
+
+def _start_in_name(path: Path) -> datetime:
+    """The start day in a file's name, YYYY-MM-DD or YYYYMMDD: the file holds one forecast."""
+    found = set()
+    for parts in DATE.findall(path.stem):
+        try:
+            found.add(datetime.fromisoformat("-".join(parts)))
+        except ValueError:
+            continue
+    if len(found) != 1:
+        text = ", ".join(str(day.date()) for day in sorted(found)) or "no date"
+        refuse(path, "a forecast_reference_time, or one start day in the file's name", f"{text} in the name", ADD_START)
+    return found.pop()
