@@ -80,13 +80,18 @@ def attention(
     region: Annotated[str, typer.Option(help="The tile lies in its middle: a name, or N,W,S,E.")] = "Po Valley",
     lead: Annotated[int, typer.Option(help="Days ahead.")] = 1,
 ) -> None:
-    """Show where a tile looks on the coarse grid under west and east wind, with and without the biases."""
+    """Show where a tile looks on the coarse grid under west and east wind, with and without the biases.
+
+    Of the days, those with the strongest west and east wind over the tile are shown. Where no day has one of the two
+    winds, the table says so.
+    """
     from cranpm.archive.store import Archive
     from cranpm.core.days import parse_days
     from cranpm.core.regions import parse_region
     from cranpm.experiments import attention as opened
     from cranpm.training.finetune import paper_network
     from cranpm.training.inputs import Inputs
+    from cranpm.views.figures.attention import draw_looks
     from cranpm.weights import load_weights
 
     inputs, network = Inputs(Archive(archive)), paper_network(load_weights(weights)).eval()
@@ -101,7 +106,7 @@ def attention(
         }
         moved = [opened.moved(network, inputs, day, tile, lead) for day in chosen.values()]
     folder.mkdir(parents=True, exist_ok=True)
-    opened.draw_looks(looks, inputs, folder / "attention.png")
+    draw_looks(looks, inputs.archive, folder / "attention.png")
     tables = (opened.upwind_table(looks), opened.moved_table(moved), opened.strength_table(network))
     text = "\n".join(one.markdown() for one in tables)
     (folder / "attention.md").write_text(text)
