@@ -2,6 +2,7 @@
 
 import csv
 import json
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,19 @@ from PIL import Image
 from benchmarks import bench_figures
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Grid
+from cranpm.experiments.results import (
+    Circumstances,
+    ErrorSums,
+    ExperimentResult,
+    Results,
+    Row,
+    RunResult,
+    write_results,
+)
 from cranpm.verification.means import Means, write_means
 from cranpm.views.figures.catalogue import FIGURES, draw_figure
 from cranpm.views.figures.counterfactuals import lost_points
+from cranpm.views.figures.experiment_data import ExperimentData
 from cranpm.views.figures.inputs import Given
 from cranpm.views.figures.leads import spread
 from cranpm.views.figures.region_series import broken
@@ -27,7 +38,6 @@ from cranpm.views.figures.sheet import source_label
 from cranpm.views.figures.spectra import KM_PER_PIXEL
 from cranpm.views.figures.style import HIGHLIGHT, drawing, method_lines
 from cranpm.views.figures.transfer import CELLS, density, read_means
-from cranpm.views.figures.trials import Trials
 from cranpm.views.figures.verified import Verified
 
 METHODS = {"persistence": "persistence", "cran-pm": "cran-pm", "simvp": "simvp", "cams": "cams", "climax": "climax"}
@@ -97,22 +107,43 @@ def verified(tmp_path):
     return folder
 
 
-def make_runs(folder, name, rows, seeds=(0, 1, 2), conditions=("as it is",), reference=None):
+def make_runs(folder, name, rows, seeds=(0, 1, 2), interventions=(), worlds=(), reference=None):
     """An experiment as `cranpm experiment` leaves it; row r, seed s: RMSE 7 + r + s / 10 at the first lead."""
-    place = Path(folder) / name
-    place.mkdir(parents=True)
-    lines = []
-    for number, row in enumerate(rows):
-        for seed in seeds:
-            for worse, condition in enumerate(conditions):
-                start = {"row": row, "seed": seed, "condition": condition, "archive_snapshot": "SNAP"}
-                rmse = {lead: 6 + lead + number + seed / 10 + worse for lead in (1, 2, 3)}
-                skill = {f"skill_persistence_t{lead}": 1 - rmse[lead] / 20 for lead in rmse}
-                lines.append(start | {f"rmse_t{lead}": value for lead, value in rmse.items()} | skill)
-    pq.write_table(pa.Table.from_pylist(lines), place / "runs.parquet")
-    (place / "table.csv").write_text(f",T+1 RMSE,against {reference or rows[0]}\n")
-    (place / "table.md").write_text(f"# The title of {name}\n")
-    return place
+    conditions, leads = ("as it is", *interventions, *worlds), (1, 2, 3)
+
+    def scores(number, seed, worse):
+        rmse = np.array([6 + lead + number + seed / 10 + worse for lead in leads])
+        sums = {"network": rmse, "persistence": np.full(3, 20.0)}
+        arrays = {method: np.stack([100 + 0 * of, 100 * of**2, 80 * of], axis=-1)[None] for method, of in sums.items()}
+        return ErrorSums((date(2021, 1, 1),), leads, arrays)
+
+    runs = [
+        RunResult(
+            row=row, seed=seed, settings={}, learned_from="", archive_snapshot="SNAP", parameters=1, weights_sha256=""
+        )
+        for row in rows
+        for seed in seeds
+    ]
+    found = [
+        {condition: scores(number, seed, worse) for worse, condition in enumerate(conditions)}
+        for number in range(len(rows))
+        for seed in seeds
+    ]
+    result = ExperimentResult(
+        title=f"The title of {name}",
+        question="",
+        rows=tuple(Row(name=row) for row in rows),
+        reference=reference or rows[0],
+        seeds=seeds,
+        interventions=interventions,
+        worlds=worlds,
+        leads=leads,
+        conditions=conditions,
+        circumstances=Circumstances(date=date(2021, 1, 1), software="", processor=""),
+        runs=tuple(runs),
+    )
+    write_results(Path(folder) / name, Results(result, found))
+    return Path(folder) / name
 
 
 @pytest.fixture
@@ -120,9 +151,7 @@ def experiments(tmp_path):
     folder = tmp_path / "experiments"
     make_runs(folder, "table3a", ["none", "add", "cross"], reference="cross")
     make_runs(folder, "table3c", ["whole", "R1 a part"])
-    conditions = ("as it is", "wind zero", "reverse-wind")
-    place = make_runs(folder, "counterfactuals", ["cran-pm", "simvp"], conditions=conditions)
-    (place / "worlds.csv").write_text(",factual,reverse-wind\n")
+    make_runs(folder, "counterfactuals", ["cran-pm", "simvp"], interventions=("wind zero",), worlds=("reverse-wind",))
     return folder
 
 
@@ -287,24 +316,27 @@ def test_an_ablation_shows_seeds_mean_and_reference(experiments):
 
 
 def test_what_is_lost_is_skill(experiments):
-    trials = Trials.load(experiments / "counterfactuals")
-    assert (trials.conditions, trials.worlds) == (["wind zero", "reverse-wind"], ["reverse-wind"])
-    assert lost_points(trials, ["wind zero", "reverse-wind"], 1) == pytest.approx(np.array([[5, 10], [5, 10]]))
+    data = ExperimentData.load(experiments / "counterfactuals")
+    assert (data.interventions, data.worlds) == (["wind zero"], ["reverse-wind"])
+    assert lost_points(data, ["wind zero", "reverse-wind"], 1) == pytest.approx(np.array([[5, 10], [5, 10]]))
 
 
 def test_an_archive_names_the_source_of_runs_only_if_they_came_from_it(experiments, archive):
-    trials = Trials.load(experiments / "table3a")
-    assert "its source is told where --archive is given" in trials.notes(archive)[0]
+    data = ExperimentData.load(experiments / "table3a")
+    assert "its source is shown where --archive is given" in data.notes(archive)[0]
 
 
 def test_experiments_that_do_not_serve_are_refused(experiments, tmp_path):
     with pytest.raises(CranpmError, match="at least one of table3a"):
         drawn("ablation", Given(experiments=tmp_path))
-    pq.write_table(pa.table({"row": ["a"]}), experiments / "table3a" / "runs.parquet")
-    with pytest.raises(CranpmError, match=r"runs of an experiment at .*found no column seed, condition"):
+    pq.write_table(pa.table({"row": ["a"]}), experiments / "table3a" / "sums.parquet")
+    with pytest.raises(CranpmError, match=r"experiment\.json and sums\.parquet in .*; found KeyError: .*seed"):
         draw_figure("ablation", Given(experiments=experiments), tmp_path / "x.png")
-    (experiments / "counterfactuals" / "table.md").unlink()
-    with pytest.raises(CranpmError, match=r"table\.csv and table\.md beside; found .*No such file"):
+    (experiments / "counterfactuals" / "sums.parquet").unlink()
+    with pytest.raises(CranpmError, match=r"sums\.parquet in .*; found FileNotFoundError"):
+        draw_figure("counterfactuals", Given(experiments=experiments), tmp_path / "x.png")
+    (experiments / "counterfactuals" / "experiment.json").write_text('{"title": "no rows"}')
+    with pytest.raises(CranpmError, match=r"experiment\.json and .*; found ValidationError"):
         draw_figure("counterfactuals", Given(experiments=experiments), tmp_path / "x.png")
 
 

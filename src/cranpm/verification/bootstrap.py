@@ -10,7 +10,6 @@ from scipy.stats import norm as normal
 from scipy.stats import t as student
 
 from cranpm.core.grid import Array
-from cranpm.verification.tally import mean_square
 
 BLOCK_DAYS = 7
 LEAST_BLOCKS = 4
@@ -84,16 +83,22 @@ def draws_for(days: Sequence[date]) -> Draws:
     return day_draws(len(days), max(1, round(BLOCK_DAYS / float(np.median(steps or [1])))))
 
 
-def rmse_change(moments: Array, draws: Draws) -> Interval:
-    """RMSE of one method relative to another's in percent, from (day, [method, other], bin, moment)."""
+def rmse_change(sums: Array, draws: Draws) -> Interval:
+    """RMSE of one method relative to another's in percent, from (day, [method, other], [weight, squared error])."""
 
     def change(totals: Array) -> Array:
-        own, other = np.moveaxis(np.sqrt(mean_square(totals.sum(axis=-2))), -1, 0)
+        own, other = np.moveaxis(_root_mean(totals), -1, 0)
         return 100 * (np.divide(own, other, out=np.full(own.shape, np.nan), where=other > 0) - 1)
 
-    if np.array_equal(moments[:, 0], moments[:, 1]):
+    if np.array_equal(sums[:, 0], sums[:, 1]):
         return Interval(0.0, 0.0, 0.0)  # the same forecast, whatever is drawn
-    return interval(moments, change, draws)
+    return interval(sums, change, draws)
+
+
+def _root_mean(totals: Array) -> Array:
+    """Square root of the mean from (..., [weight, sum of squares]); NaN where nothing was counted."""
+    weight, squared = totals[..., 0], np.maximum(totals[..., 1], 0)
+    return np.sqrt(np.divide(squared, weight, out=np.full(weight.shape, np.nan), where=weight > 0))
 
 
 def _widening(variance: float, short_variance: float, draws: Draws) -> float:

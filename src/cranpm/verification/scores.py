@@ -63,7 +63,7 @@ class Scores:
 
     def rmse_change(self, method: int, reference: int, lead: int, scale: int, place: int = 0) -> Interval:
         """RMSE of a method relative to another's, in percent: below 0 is better. Both are drawn on the same days."""
-        return rmse_change(self.tally.moments[:, [method, reference], lead, scale, place], self.draws)
+        return rmse_change(self.tally[:, [method, reference], lead, scale, place].squared, self.draws)
 
     # Stations
 
@@ -107,7 +107,7 @@ class Scores:
     def station_change(self, method: int, reference: int, lead: int, group: str = "all") -> Interval:
         """As `rmse_change`, at stations."""
         daily = [
-            [Tally.of(f, o).moments for f, o in zip(*self.pairs(which, lead, group), strict=True)]
+            [Tally.of(f, o).squared for f, o in zip(*self.pairs(which, lead, group), strict=True)]
             for which in (method, reference)
         ]
         return rmse_change(np.stack(daily, axis=1), self.draws)

@@ -69,6 +69,11 @@ class Tally:
         return self.totals[..., 0]
 
     @property
+    def squared(self) -> Array:
+        """(..., [weight, squared error])."""
+        return np.stack([self.weight, _squares(self.totals)], axis=-1)
+
+    @property
     def rmse(self) -> Array:
         return np.sqrt(mean_square(self.totals))
 
@@ -118,8 +123,11 @@ class Tally:
 
 def mean_square(totals: Array) -> Array:
     """Mean squared error from moments."""
-    squares = totals[..., 3] + totals[..., 4] - 2 * totals[..., 5]
-    return np.maximum(_ratio(squares, totals[..., 0]), 0)
+    return np.maximum(_ratio(_squares(totals), totals[..., 0]), 0)
+
+
+def _squares(totals: Array) -> Array:
+    return totals[..., 3] + totals[..., 4] - 2 * totals[..., 5]
 
 
 def _covariances(totals: Array) -> tuple[Array, Array, Array]:

@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from cranpm.core.errors import CranpmError
 from cranpm.views.figures.ablation import TABLES, ablation, tables_in
 from cranpm.views.figures.comparison import comparison
-from cranpm.views.figures.counterfactuals import EXPERIMENT, causes
+from cranpm.views.figures.counterfactuals import EXPERIMENT, counterfactuals
+from cranpm.views.figures.experiment_data import has_experiment
 from cranpm.views.figures.inputs import Given
 from cranpm.views.figures.leads import leads
 from cranpm.views.figures.overview import overview
@@ -40,11 +41,11 @@ MEANS = Need(
 )
 ABLATION = Need(
     f"--experiments with one of {', '.join(TABLES)}",
-    lambda given: given.experiments is not None and bool(tables_in(given.experiments)),
+    lambda given: bool(tables_in(given)),
 )
-CAUSES = Need(
+COUNTERFACTUALS = Need(
     f"--experiments with {EXPERIMENT}",
-    lambda given: given.experiments is not None and (given.experiments / EXPERIMENT / "runs.parquet").is_file(),
+    lambda given: has_experiment(given, EXPERIMENT),
 )
 
 
@@ -68,7 +69,7 @@ FIGURES = {
     "leads": Entry(leads, (VERIFIED,), "RMSE by lead, and its change against a reference", "3c, d"),
     "regions": Entry(places, (VERIFIED,), "regional means day by day, RMSE by region", "5"),
     "ablation": Entry(ablation, (ABLATION,), "RMSE of variants over seeds", "6, table 3"),
-    "counterfactuals": Entry(causes, (CAUSES,), "skill lost by model and intervention", "ours"),
+    "counterfactuals": Entry(counterfactuals, (COUNTERFACTUALS,), "skill lost by model and intervention", "ours"),
     "transfer": Entry(transfer, (MEANS,), "mean maps, pixels' means against the truth's", "8–10"),
     "target": Entry(target, (VERIFIED,), "FAIRMODE's target diagram at stations", "ours"),
     "reliability": Entry(reliability, (VERIFIED,), "truth given the forecast's bin", "ours"),
