@@ -107,7 +107,7 @@ def _local_cluster(jobs: int, threads: int) -> Any:
         threads_per_worker=1,
         processes=True,
         memory_limit=0,  # what a task takes is its own affair: archives are read in bounded parts
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",  # any free port: several commands may run at a time
         env=counts,
     )
 
