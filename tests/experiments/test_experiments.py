@@ -1,6 +1,7 @@
 """Rows differ by what they name, runs survive kills, interventions change what they say and nothing else."""
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -195,6 +196,25 @@ def test_each_run_is_written_as_it_ends(straight, month, tmp_path, monkeypatch):
     with pytest.raises(CranpmError, match="every row of the experiment Two ways with every seed; found 1 runs"):
         report(study.folder)
     assert list(known_outcomes(tmp_path)) == [whole.identity]
+
+
+def die_once(group, archive, work):
+    """Does the runs of a group; the first worker of all dies when they have been trained, before it could say so."""
+    outcomes = work_on(group, archive, work)
+    try:
+        (work / "died").touch(exist_ok=False)
+    except FileExistsError:
+        return outcomes
+    os._exit(9)
+
+
+def test_workers_one_of_which_is_killed_find_the_same(straight, month, tmp_path, monkeypatch):
+    study = moved(straight, tmp_path)
+    monkeypatch.setattr("cranpm.experiments.run.work_on", die_once)
+    with open_pool(2) as pool:
+        run_all([study], month, tmp_path, pool)
+    assert (tmp_path / "died").exists()
+    assert same_sums(study.folder, straight.folder)
 
 
 def test_a_damaged_result_is_made_again(straight, month, tmp_path):

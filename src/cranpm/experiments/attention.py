@@ -20,7 +20,7 @@ from cranpm.network.context import DayContext
 from cranpm.network.elevation import ElevationAttention
 from cranpm.network.tile_geometry import Sight
 from cranpm.training.inputs import Inputs
-from cranpm.verification.table import Table
+from cranpm.verification.table import TextTable
 
 VIEWS = ("as learned", "without wind bias", "without biases")
 WINDS = ("westerly", "easterly")
@@ -129,8 +129,8 @@ def moved(network: CranPM, inputs: Inputs, day: date, window: Window, lead: int 
     def compare(name: str, logits: Tensor, biases: Mapping[str, Tensor]) -> None:
         whole = sum(biases.values(), start=logits)
         for cause, bias in biases.items():
-            apart = torch.softmax(whole, dim=3) - torch.softmax(whole - bias, dim=3)
-            found[cause, name] = float(apart.abs().sum(dim=3).mean() / 2)
+            change = torch.softmax(whole, dim=3) - torch.softmax(whole - bias, dim=3)
+            found[cause, name] = float(change.abs().sum(dim=3).mean() / 2)
 
     def branch(name: str, layer: ElevationAttention, arguments: tuple[Any, ...]) -> None:
         tokens, elevation_m, valid, *others = arguments
@@ -151,14 +151,14 @@ def moved(network: CranPM, inputs: Inputs, day: date, window: Window, lead: int 
     return found
 
 
-def moved_table(by_day: Sequence[Mapping[tuple[str, str], float]]) -> Table:
+def moved_table(by_day: Sequence[Mapping[tuple[str, str], float]]) -> TextTable:
     """Bias x layer: share of the attention that it moves, mean over days."""
     rows: list[tuple[str, ...]] = [
         (cause, layer, f"{100 * np.mean([day[cause, layer] for day in by_day]):.1f} %")
         for cause, layer in sorted(by_day[0])
     ]
     note = "Half of the sum of |weights with it - weights without it|, mean over heads, queries and the days above."
-    return Table("moved", "Share of the attention that each bias moves", ("bias", "layer", "share"), rows, (note,))
+    return TextTable("moved", "Share of the attention that each bias moves", ("bias", "layer", "share"), rows, (note,))
 
 
 def wind_over(wind: Array, coarse: Grid, tile: Grid) -> tuple[float, float]:
@@ -202,12 +202,12 @@ def strengths(network: CranPM) -> dict[str, list[float]]:
     return found
 
 
-def upwind_table(looks: Mapping[tuple[str, str], Look]) -> Table:
+def upwind_table(looks: Mapping[tuple[str, str], Look]) -> TextTable:
     """Wind x view: share of the attention that goes upwind; says so where no day has a wind."""
     rows = [_upwind_row(looks, wind) for wind in WINDS]
     title = "Share of the attention that goes upwind of the tile"
     note = "Of the attention along the wind: 50 % is no preference. Mean over layers, heads and the tile's tokens."
-    return Table("attention", title, ("wind over the tile (u, v)", *VIEWS), rows, (note,))
+    return TextTable("attention", title, ("wind over the tile (u, v)", *VIEWS), rows, (note,))
 
 
 def _upwind_row(looks: Mapping[tuple[str, str], Look], wind: str) -> tuple[str, ...]:
@@ -219,11 +219,13 @@ def _upwind_row(looks: Mapping[tuple[str, str], Look], wind: str) -> tuple[str, 
     return (f"{wind}, {first.day} ({u:+.1f}, {v:+.1f} m/s)", *shares)
 
 
-def strength_table(network: CranPM) -> Table:
+def strength_table(network: CranPM) -> TextTable:
     """Learned strengths by layer."""
     rows = [
         (name.rpartition(".")[2], name.rpartition(".")[0], ", ".join(f"{value:.2f}" for value in values))
         for name, values in strengths(network).items()
     ]
     note = "alpha (elevation) and beta (wind) begin at 1, nearness (distance) at 2 to 64 per 1000 km, reach at 0 or 1."
-    return Table("strengths", "Learned strengths of biases", ("strength", "layer", "by head"), sorted(rows), (note,))
+    return TextTable(
+        "strengths", "Learned strengths of biases", ("strength", "layer", "by head"), sorted(rows), (note,)
+    )

@@ -7,11 +7,11 @@ import numpy as np
 from cranpm.core.errors import CranpmError
 from cranpm.experiments.results import AS_IT_IS, NETWORK, ErrorSums, ExperimentResult, Results, read_results
 from cranpm.experiments.spec import BUDGETS
-from cranpm.verification.bootstrap import Interval, draws_for, rmse_change
-from cranpm.verification.table import SURE, Table, percent
+from cranpm.verification.bootstrap import Interval, resamples_for, rmse_change
+from cranpm.verification.table import SURE, TextTable, percent
 
 
-def report(folder: Path) -> list[Table]:
+def report(folder: Path) -> list[TextTable]:
     """Write `table.md` and a CSV of each table beside an experiment's result; returns the tables."""
     results = read_results(folder)
     made = tables(results)
@@ -22,7 +22,7 @@ def report(folder: Path) -> list[Table]:
     return made
 
 
-def tables(results: Results) -> list[Table]:
+def tables(results: Results) -> list[TextTable]:
     """All tables of an experiment, from its data alone."""
     if not results.result.complete:
         raise CranpmError(
@@ -50,7 +50,7 @@ def circumstances(result: ExperimentResult) -> str:
     )
 
 
-def rows_table(results: Results) -> Table:
+def rows_table(results: Results) -> TextTable:
     """One line per row of the experiment."""
     result, reference = results.result, results.of(results.result.reference)
     leads, titles = result.leads, (f"against {result.reference}", "each seed")
@@ -70,7 +70,7 @@ def rows_table(results: Results) -> Table:
         "Each seed: change (%) against the reference of the same seed, which saw the same days.",
         SURE,
     )
-    return Table("table", result.title, header, rows, notes)
+    return TextTable("table", result.title, header, rows, notes)
 
 
 def _cells(own: list[ErrorSums], reference: list[ErrorSums] | None, lead: int) -> tuple[str, str, str]:
@@ -82,7 +82,7 @@ def _cells(own: list[ErrorSums], reference: list[ErrorSums] | None, lead: int) -
     return spread(rmse), percent(_change(own, reference, lead)), ", ".join(f"{value:+.1f}" for value in alone)
 
 
-def interventions_table(results: Results) -> Table:
+def interventions_table(results: Results) -> TextTable:
     """Row x intervention: how RMSE at the first lead changes."""
     result, lead = results.result, results.result.leads[0]
 
@@ -91,10 +91,10 @@ def interventions_table(results: Results) -> Table:
 
     rows = [(row.name, *(cell(row.name, name) for name in result.interventions)) for row in result.rows]
     title = f"Change of RMSE at T+{lead} when an input is taken away or made false"
-    return Table("interventions", title, ("", *result.interventions), rows, (SURE,))
+    return TextTable("interventions", title, ("", *result.interventions), rows, (SURE,))
 
 
-def worlds_table(results: Results) -> Table:
+def worlds_table(results: Results) -> TextTable:
     """Row x world: skill relative to persistence there, and what share of the factual skill that is."""
     result, lead = results.result, results.result.leads[0]
 
@@ -110,7 +110,7 @@ def worlds_table(results: Results) -> Table:
         rows.append((row.name, f"{100 * here:+.1f} %", *cells))
     title = f"Skill against persistence at T+{lead} in other worlds, of networks that know the factual one"
     notes = ("In brackets: as a share of the factual skill, where that is above 0.",)
-    return Table("worlds", title, ("", "factual", *result.worlds), rows, notes)
+    return TextTable("worlds", title, ("", "factual", *result.worlds), rows, notes)
 
 
 def spread(values: list[float]) -> str:
@@ -121,4 +121,4 @@ def spread(values: list[float]) -> str:
 def _change(own: list[ErrorSums], reference: list[ErrorSums], lead: int) -> Interval:
     """Over the same days, all seeds together."""
     pair = [np.sum([scores.daily(lead)[:, :2] for scores in side], axis=0) for side in (own, reference)]
-    return rmse_change(np.stack(pair, axis=1), draws_for(own[0].days))
+    return rmse_change(np.stack(pair, axis=1), resamples_for(own[0].days))
