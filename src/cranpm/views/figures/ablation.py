@@ -6,32 +6,32 @@ from matplotlib.figure import Figure
 
 from cranpm.core.errors import CranpmError
 from cranpm.views.figures.experiment_data import ExperimentData, experiments_folder, has_experiment
-from cranpm.views.figures.inputs import Given
+from cranpm.views.figures.inputs import FigureInputs
 from cranpm.views.figures.sheet import letter, sheet
 from cranpm.views.figures.style import HIGHLIGHT, INK, SERIES
 
 TABLES = ("table3a", "table3b", "table3c", "priors", "relief", "learning-curves")
 
 
-def tables_in(given: Given) -> list[str]:
+def tables_in(inputs: FigureInputs) -> list[str]:
     """Experiments of the ablation that have results."""
-    return [name for name in TABLES if has_experiment(given, name)]
+    return [name for name in TABLES if has_experiment(inputs, name)]
 
 
-def ablation(given: Given) -> Figure:
+def ablation(inputs: FigureInputs) -> Figure:
     """One row of panels per experiment, one column per lead."""
-    folder = experiments_folder(given)
-    if not tables_in(given):
+    folder = experiments_folder(inputs)
+    if not tables_in(inputs):
         raise CranpmError(
             expected=f"at least one of {', '.join(TABLES)} in {folder}",
             found="none",
             remedy="Make them with `cranpm experiment NAME --out FOLDER`.",
         )
-    found = [ExperimentData.load(folder / name) for name in tables_in(given)]
-    leads = [lead for lead in found[0].leads if given.lead in (None, lead)]
+    found = [ExperimentData.load(folder / name) for name in tables_in(inputs)]
+    leads = [lead for lead in found[0].leads if inputs.lead in (None, lead)]
     heights = [0.27 * len(data.rows) + 0.95 for data in found]
     note = "dots: seeds; diamonds and bars: their mean ± standard deviation; dashed: mean of the reference"
-    figure = sheet(10.2, sum(heights), "RMSE on test days by variant", [note, *found[0].notes(given.archive)])
+    figure = sheet(10.2, sum(heights), "RMSE on test days by variant", [note, *found[0].notes(inputs.archive)])
     panels = figure.subplots(len(found), len(leads), squeeze=False, height_ratios=heights, sharey="row")
     for row, data in enumerate(found):
         for column, lead in enumerate(leads):

@@ -12,7 +12,7 @@ from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array
 from cranpm.experiments.results import AS_IT_IS
 from cranpm.views.figures.experiment_data import ExperimentData, experiments_folder
-from cranpm.views.figures.inputs import Given
+from cranpm.views.figures.inputs import FigureInputs
 from cranpm.views.figures.sheet import letter, sheet
 from cranpm.views.figures.style import COAST, INK
 
@@ -21,16 +21,16 @@ PALETTE = "RdBu_r"
 TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
-def counterfactuals(given: Given) -> Figure:
+def counterfactuals(inputs: FigureInputs) -> Figure:
     """Model by condition: points of skill that are lost."""
-    data = ExperimentData.load(experiments_folder(given) / EXPERIMENT)
-    lead = given.lead or data.leads[0]
+    data = ExperimentData.load(experiments_folder(inputs) / EXPERIMENT)
+    lead = inputs.lead or data.leads[0]
     blocks = _blocks(data)
     lost = [lost_points(data, names, lead) for names in blocks.values()]
     width, height = max(7.0, 3.4 + 0.8 * sum(map(len, blocks.values()))), max(3.0, 1.9 + 0.42 * len(data.rows))
     note = f"skill: 1 − RMSE / RMSE of persistence under the same condition; mean over seeds: {data.seeds}"
     title = f"Skill lost at T+{lead} when a cause is taken away or changed"
-    figure = sheet(width, height, title, [note, *data.notes(given.archive)])
+    figure = sheet(width, height, title, [note, *data.notes(inputs.archive)])
     ratios = [max(len(names), 1.5) for names in blocks.values()]
     panels = figure.subplots(1, len(blocks), squeeze=False, width_ratios=ratios, sharey=True)[0]
     top = max(float(np.abs(part).max()) for part in lost)

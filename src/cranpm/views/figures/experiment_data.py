@@ -6,7 +6,7 @@ from pathlib import Path
 from cranpm.archive.store import Archive
 from cranpm.core.errors import CranpmError
 from cranpm.experiments.results import AS_IT_IS, RESULT, Results, read_results
-from cranpm.views.figures.inputs import Given
+from cranpm.views.figures.inputs import FigureInputs
 from cranpm.views.figures.maps import data_label
 
 
@@ -63,16 +63,16 @@ class ExperimentData:
         snapshot = self.results.result.runs[0].archive_snapshot
         if archive is not None and archive.snapshot == snapshot:
             return [data_label(archive), f"archive snapshot {snapshot}"]
-        return [f"archive snapshot {snapshot} (its source is shown where --archive is given)"]
+        return [f"archive snapshot {snapshot} (its source is shown where --archive is inputs)"]
 
 
-def has_experiment(given: Given, name: str) -> bool:
+def has_experiment(inputs: FigureInputs, name: str) -> bool:
     """Whether the folder of experiments has a result of this one."""
-    return given.experiments is not None and (given.experiments / name / RESULT).is_file()
+    return inputs.experiments is not None and (inputs.experiments / name / RESULT).is_file()
 
 
-def experiments_folder(given: Given) -> Path:
+def experiments_folder(inputs: FigureInputs) -> Path:
     """The folder of experiments, which must be there."""
-    if given.experiments is None:
+    if inputs.experiments is None:
         raise CranpmError(expected="--experiments for this figure", found="none", remedy="Add --experiments.")
-    return given.experiments
+    return inputs.experiments

@@ -1,61 +1,58 @@
 """What `cranpm verify` wrote, as figures read it."""
 
 import csv
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array
-from cranpm.views.figures.inputs import Given
+from cranpm.verification.scores_file import ScoresFile, read_scores
+from cranpm.views.figures.inputs import FigureInputs
 from cranpm.views.figures.sheet import source_label
 from cranpm.views.figures.style import Line, method_lines
 
-AGAIN = "Verify again with this version: `cranpm verify --out {}`; days that were judged are kept."
-
 
 @dataclass(frozen=True)
-class Verified:
+class ScoresData:
     """Scores of methods by lead, scale and place."""
 
     folder: Path
-    scores: dict[str, Any]
+    scores: ScoresFile
     names: list[str]
     """Methods to draw, in order."""
 
     @classmethod
-    def of(cls, given: Given) -> "Verified":
-        """From the folder that was given."""
-        folder = given.verified
+    def of(cls, inputs: FigureInputs) -> "ScoresData":
+        """From the folder that was inputs."""
+        folder = inputs.verified
         if folder is None:
             raise CranpmError(expected="--verified for this figure", found="none", remedy="Add --verified.")
-        scores = _read_json(folder / "scores.json")
-        known = list(scores["methods"])
-        if unknown := [name for name in given.methods if name not in known]:
+        scores = read_scores(folder)
+        known = list(scores.methods)
+        if unknown := [name for name in inputs.methods if name not in known]:
             raise CranpmError(
                 expected=f"--methods among {', '.join(known)}", found=", ".join(unknown), remedy="Name verified ones."
             )
-        found = cls(folder, scores, list(given.methods) or known)
-        if given.lead is not None and given.lead not in found.leads:
+        found = cls(folder, scores, list(inputs.methods) or known)
+        if inputs.lead is not None and inputs.lead not in found.leads:
             raise CranpmError(
-                expected=f"--lead among {', '.join(map(str, found.leads))}", found=str(given.lead), remedy="Change it."
+                expected=f"--lead among {', '.join(map(str, found.leads))}", found=str(inputs.lead), remedy="Change it."
             )
         return found
 
     @property
     def leads(self) -> list[int]:
-        first = next(iter(self.scores["methods"].values()))
-        return [int(name.removeprefix("T+")) for name in first["leads"]]
+        """Days ahead."""
+        return self.scores.leads
 
     @cached_property
     def lines(self) -> dict[str, Line]:
         """How methods are drawn: the same whichever of them are chosen."""
-        return method_lines({name: method["kind"] for name, method in self.scores["methods"].items()})
+        return method_lines({name: method.kind for name, method in self.scores.methods.items()})
 
     @property
     def ours(self) -> str | None:
@@ -64,18 +61,16 @@ class Verified:
 
     @property
     def reference(self) -> str:
-        """The method that changes are held against."""
+        """The method that changes are relative to."""
         return "persistence" if "persistence" in self.names else self.names[0]
 
-    def of_lead(self, name: str, lead: int) -> dict[str, Any]:
-        return dict(self.scores["methods"][name]["leads"][f"T+{lead}"])
-
     def rmse(self, name: str, lead: int, scale: str = "1 km", place: str = "all") -> float:
-        value = self.of_lead(name, lead)["fields"][scale][place]["rmse"]
-        return float("nan") if value is None else float(value)
+        """RMSE (ug m-3) of a method; NaN where it is not known."""
+        value = self.scores.of(name, lead).fields[scale][place].rmse
+        return float("nan") if value is None else value
 
     def few(self, most: int, lead: int) -> list[str]:
-        """Ours, the reference and the best of the others, where all would be too many to tell apart."""
+        """Ours, the reference and the best of the others, where all would be too many to distinguish."""
         if len(self.names) <= most:
             return list(self.names)
         first = [name for name in (self.ours, self.reference) if name is not None]
@@ -84,29 +79,19 @@ class Verified:
         return [name for name in self.names if name in chosen]
 
     def not_drawn(self, drawn: Sequence[str]) -> list[str]:
-        """A note on the methods that were left away, if any."""
+        """A note on the methods that were left out, if any."""
         away = [name for name in self.names if name not in drawn]
         return [f"not drawn: {', '.join(away)} (choose with --methods)"] if away else []
 
     def notes(self) -> list[str]:
-        days, archive = self.scores["days"], self.scores["archive"]
+        """Where the numbers are from."""
+        days, archive, left = self.scores.days, self.scores.archive, len(self.scores.left_out)
         found = [
-            source_label(archive["source"]),
-            f"{days['count']} start days {days['first']}..{days['last']}",
-            f"archive snapshot {archive['snapshot']}",
+            source_label(archive.source),
+            f"{days.count} start days {days.first}..{days.last}",
+            f"archive snapshot {archive.snapshot}",
         ]
-        left = len(self.scores["left_out"])
         return found + ([f"{left} days left out (see scores.json)"] if left else [])
-
-    def need(self, part: Any, name: str) -> Any:
-        """A part of the scores that older versions did not write."""
-        if name not in part:
-            raise CranpmError(
-                expected=f"{name} in {self.folder / 'scores.json'}",
-                found="scores of an older version",
-                remedy=AGAIN.format(self.folder),
-            )
-        return part[name]
 
     def series(self) -> dict[str, dict[int, dict[str, Array]]]:
         """Means by place and lead: valid days, truth and every method."""
@@ -128,16 +113,3 @@ class Verified:
     def _columns(self, rows: list[dict[str, str]]) -> dict[str, Array]:
         values = {name: np.array([float(row[name]) for row in rows]) for name in ("truth", *self.names)}
         return {"valid": np.array([row["valid"] for row in rows], "datetime64[D]"), **values}
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text())
-        if isinstance(found, dict) and {"methods", "days", "archive", "left_out"} <= set(found):
-            return found
-        reason = "another file"
-    except FileNotFoundError:
-        reason = "no such file"
-    except (OSError, ValueError) as error:
-        reason = str(error)
-    raise CranpmError(expected=f"scores at {path}", found=reason, remedy="Make them with `cranpm verify --out FOLDER`.")
