@@ -14,7 +14,7 @@ from cranpm.archive.store import Archive
 from cranpm.core.days import DayRange
 from cranpm.core.machine import forget_peak_memory, peak_memory, timed
 from cranpm.views.figures.catalogue import draw_figure
-from cranpm.views.figures.inputs import Given
+from cranpm.views.figures.inputs import FigureInputs
 from cranpm.views.figures.maps import draw, pm25_layer
 
 DAY = date(2022, 1, 25)
@@ -31,7 +31,7 @@ def bench_figures(domain: str = "europe", location: str | None = None) -> dict[s
         forget_peak_memory()
         plain = _best(lambda: np.nansum(field))
         one = _best(lambda: draw(layer, archive, str(day), path, circles=observed))
-        overview = _best(lambda: draw_figure("overview", Given(archive, day=day), path))
+        overview = _best(lambda: draw_figure("overview", FigureInputs(archive, day=day), path))
         memory = peak_memory()
     return {
         "domain": archive.domain.name,

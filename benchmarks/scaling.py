@@ -21,7 +21,7 @@ from cranpm.network import ForecastNetwork, NetworkSettings, build
 from cranpm.network.attention import Block, SelfAttention, heads_first
 from cranpm.network.cost import LiveMemory, example, size
 from cranpm.network.swin import WindowAttention
-from cranpm.verification.table import Table
+from cranpm.verification.table import TextTable
 from cranpm.views.figures import check_picture
 from cranpm.views.figures.style import INK
 
@@ -142,7 +142,7 @@ def _measure(work: Callable[[], object]) -> float:
         return min(timed(work) for _ in range(2))
 
 
-def scaling_table(found: Sequence[Scaling]) -> Table:
+def scaling_table(found: Sequence[Scaling]) -> TextTable:
     """One row a domain and way."""
     rows: list[tuple[str, ...]] = [
         (
@@ -157,7 +157,7 @@ def scaling_table(found: Sequence[Scaling]) -> Table:
     ]
     header = ("pixels of 1 km", "attention", "tokens", "memory, GB (counted)", "TFLOP (counted)", "time, s (measured)")
     note = "A forward pass in fp32. Ours: the whole network, one tile measured; the others: blocks of the fine branch."
-    return Table("scaling", "Cost of a forward pass by size of the domain", header, rows, (note,))
+    return TextTable("scaling", "Cost of a forward pass by size of the domain", header, rows, (note,))
 
 
 STYLE = {FULL: ("#b3261e", "o"), WINDOWS: ("#8a6d00", "s"), OURS: ("#0b5cad", "D")}

@@ -111,14 +111,17 @@ def verify(
     method lacks is left out for all (`scores.left_out`). Tables and `scores.json` are written to `out`.
     """
     from cranpm.baselines import simple
+    from cranpm.core.cluster import open_pool
     from cranpm.core.days import LEADS, parse_days
-    from cranpm.verification import Plan, Product, Simple, all_tables, judge, write
+    from cranpm.verification import Plan, Simple, all_tables, open_forecasts, score, summarise, write
 
     opened = open_archive(archive)
     wanted = parse_days(days) if isinstance(days, str) else days
-    published = [Product(name, Path(place), opened.domain.fine) for name, place in forecasts.items()]
+    methods = [open_forecasts(name, Path(place), opened.domain.fine) for name, place in forecasts.items()]
     baseline = Simple("persistence", simple("persistence", opened))
-    plan = Plan(opened, [baseline, *published], tuple(LEADS if leads is None else leads))
-    scores = judge(plan, list(wanted), Path(out), jobs, on_day)
-    write(scores, all_tables(scores, "persistence"), Path(out))
+    plan = Plan(opened, [baseline, *methods], tuple(LEADS if leads is None else leads))
+    with open_pool(jobs) as pool:
+        scores = score(plan, list(wanted), Path(out), pool, on_day)
+    summary = summarise(scores, "persistence")
+    write(scores, summary, all_tables(scores, summary), Path(out))
     return scores

@@ -10,7 +10,7 @@ from model_cases import TINY, random_network
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import DOMAINS, Grid
-from cranpm.experiments.attention import VIEWS, Look, look, moved, strengths, tile_in, watched, windiest
+from cranpm.experiments.attention import VIEWS, Look, look, moved, strengths, tile_in, upwind_table, watched, windiest
 from cranpm.network.bridge import CrossAttention
 from cranpm.training.inputs import Inputs
 from cranpm.weights import card_for, save_weights
@@ -99,8 +99,24 @@ def test_days_of_west_and_east_wind(archive):
     tile = archive.domain.fine.window(*window)
     rows, cols = coarse.slices(tile.north, tile.west, tile.south, tile.east)
     along = {day: float(inputs.day(day).wind[0, 0, rows, cols].mean()) for day in days}
-    assert along[found["westerly"]] == max(along.values())
-    assert along[found["easterly"]] == min(along.values())
+    west, east = max(along, key=along.get), min(along, key=along.get)
+    expected = ({"westerly": west} if along[west] > 0 else {}) | ({"easterly": east} if along[east] < 0 else {})
+    assert found == expected != {}
+
+
+@pytest.mark.parametrize(("wind", "sign"), [("westerly", 1), ("easterly", -1)])
+def test_a_wind_that_no_day_has_is_not_named(archive, monkeypatch, wind, sign):
+    """The weakest west wind is no east wind."""
+    days, window = archive.days[1:], (slice(0, SIZE), slice(0, SIZE))
+    eastward = iter([sign * strength for strength in range(3, 3 + len(days))])
+    monkeypatch.setattr("cranpm.experiments.attention.wind_over", lambda *_: (next(eastward), 0.0))
+    found = windiest(Inputs(archive), days, window)
+    assert found == {wind: days[-1]}
+    seen = Look(days[-1], (sign * 6.0, 0.0), np.ones((1, 1, 3, 3)) / 9, Grid(50, 0, 1.0, 3, 3), Grid(49, 1, 0.01, 9, 9))
+    rows = {row[0].partition(",")[0]: row[1:] for row in upwind_table({(wind, view): seen for view in VIEWS}).rows}
+    other = "easterly" if wind == "westerly" else "westerly"
+    assert rows[f"{other}: none of the days"] == ("", "", "")
+    assert all(rows[wind])
 
 
 def test_strengths_and_a_network_without_them(network, archive):
@@ -122,3 +138,7 @@ def test_the_command(network, archive, tmp_path, monkeypatch, capsys):
     assert "upwind" in printed
     assert "| elevation | fine.blocks.0.attention | " in printed
     assert "beta" in (tmp_path / "out" / "attention.md").read_text()
+    one = ["--days", str(archive.days[1]), "--out", str(tmp_path / "one"), "--region", region]
+    assert run_cli(monkeypatch, *line, *one) == 0
+    assert capsys.readouterr().out.count("erly: none of the days") == 1
+    assert (tmp_path / "one" / "attention.png").read_bytes().startswith(b"\x89PNG")

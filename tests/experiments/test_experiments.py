@@ -1,6 +1,7 @@
 """Rows differ by what they name, runs survive kills, interventions change what they say and nothing else."""
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -16,25 +17,18 @@ from command import run_cli
 from conftest import SETTINGS
 from paper_channels import INDEX
 
-from cranpm.archive.store import SIMULATION, Archive, ArchiveInMemory
+from cranpm.archive.store import SIMULATION, Archive
 from cranpm.core.channels import LEVELS_HPA
+from cranpm.core.cluster import Pool, open_pool
 from cranpm.core.days import parse_days
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import DOMAINS, Domain
 from cranpm.experiments.intervene import INTERVENTIONS, Intervened, is_composition, is_wind, of_both_days
-from cranpm.experiments.report import report, rows_table, spread
-from cranpm.experiments.run import (
-    FACTUAL,
-    Task,
-    do,
-    judged_days,
-    load_result,
-    make_worlds,
-    run_all,
-    work,
-    world_place,
-)
-from cranpm.experiments.spec import PLANS, Experiment, Row, differences, jobs, load_experiment
+from cranpm.experiments.report import report, rows_table, spread, tables
+from cranpm.experiments.results import RESULT, SUMS, Results, Row, read_results, write_results
+from cranpm.experiments.run import Study, Task, do, keep, known_outcomes, outcomes_of, run_all, run_folder, work_on
+from cranpm.experiments.spec import PLANS, Experiment, differences, jobs, load_experiment
+from cranpm.experiments.worlds import make_worlds, scored_days, world_place
 from cranpm.network.scaling import typical_scales
 from cranpm.simulate import SimulationSettings
 from cranpm.simulate.job import _producer, simulate_archive
@@ -84,42 +78,70 @@ def test_rows_differ_from_the_reference_by_what_they_name(name, month):
 
 @pytest.fixture(scope="module")
 def straight(month, tmp_path_factory):
-    """The experiment, its runs and their folder."""
+    """The experiment with its result, its runs done one after the other, each reading for itself."""
     folder = tmp_path_factory.mktemp("straight")
     (folder / "two.toml").write_text(TINY)
     experiment = load_experiment(str(folder / "two.toml"))
-    found = jobs(experiment, month)
-    for job in found:
-        do(job, experiment, month, folder)
-    report(experiment, found, folder, "two")
-    return folder, found
+    study = Study(experiment, jobs(experiment, month), folder / "two")
+    keep(study, {job.identity: do(Task(experiment, job), month, folder) for job in study.jobs})
+    report(study.folder)
+    return study
+
+
+def moved(study, folder):
+    """The same experiment with its result elsewhere."""
+    return Study(study.experiment, study.jobs, folder / "two")
+
+
+def same_sums(one, other):
+    """Whether two folders hold the same runs with the same bits."""
+    ours, theirs = (read_results(folder) for folder in (one, other))
+    assert [(run.row, run.seed) for run in ours.result.runs] == [(run.row, run.seed) for run in theirs.result.runs]
+    return all(
+        np.array_equal(left[condition].sums[method], right[condition].sums[method])
+        for left, right in zip(ours.scores, theirs.scores, strict=True)
+        for condition in ours.result.conditions
+        for method in ("network", "persistence", "damped")
+    )
+
+
+def test_the_result_is_data(straight):
+    """Everything that a table or a figure needs, typed; the table of sums has baselines once."""
+    found = json.loads((straight.folder / RESULT).read_text())
+    assert found["title"] == "Two ways"
+    assert found["conditions"] == ["as it is", "wind zero"]
+    assert [(run["row"], run["seed"]) for run in found["runs"]] == [("whole", 0), ("no wind", 0)]
+    assert all(run["settings"]["optimiser"]["epochs"] == 1 for run in found["runs"])
+    assert all(len(run["weights_sha256"]) == 64 and run["parameters"] > 1000 for run in found["runs"])
+    lines = pq.read_table(straight.folder / SUMS).to_pylist()
+    days = {line["day"] for line in lines}
+    assert len(lines) == len(days) * len(found["leads"]) * 2 * (2 + 2)  # two conditions; two runs and two baselines
+    assert {(line["row"], line["seed"]) for line in lines if line["method"] == "damped"} == {(None, None)}
+    assert {line["row"] for line in lines if line["method"] == "network"} == {"whole", "no wind"}
 
 
 def test_the_table_holds_what_the_runs_found(straight):
-    folder, found = straight
-    text = (folder / "two" / "table.md").read_text()
-    runs = pq.read_table(folder / "two" / "runs.parquet").to_pylist()
-    assert [(run["row"], run["seed"]) for run in runs if run["condition"] == FACTUAL] == [("whole", 0), ("no wind", 0)]
-    assert len(runs) == 4
-    assert all(json.loads(run["settings"])["optimiser"]["epochs"] == 1 for run in runs)
-    for job in found:
-        assert f"| {job.row} | {load_result(job, folder)[0][FACTUAL].rmse(1):.2f} |" in text
+    text = (straight.folder / "table.md").read_text()
+    results = read_results(straight.folder)
+    for job in straight.jobs:
+        assert f"| {job.row} | {results.of(job.row)[0].rmse(1):.2f} |" in text
     assert "wind zero" in text
-    assert runs[0]["archive_snapshot"] in text
+    assert results.result.runs[0].archive_snapshot in text
 
 
-def test_a_row_may_be_held_against_another_than_the_reference(straight):
-    folder, found = straight
-    results = {job.row: [load_result(job, folder)[0]] for job in found}
-    results["same"] = results["no wind"]
-    experiment = Experiment(
-        title="",
-        question="",
-        rows=(Row(name="whole"), Row(name="no wind"), Row(name="same", against="no wind")),
-        reference="whole",
-        seeds=(0,),
-    )
-    cells = {row[0]: row for row in rows_table(experiment, results).rows}
+def test_what_is_written_is_read_back_to_the_bit(straight, tmp_path):
+    results = read_results(straight.folder)
+    write_results(tmp_path, results)
+    assert read_results(tmp_path).result == results.result
+    assert same_sums(tmp_path, straight.folder)
+
+
+def test_a_row_may_be_compared_with_another_than_the_reference(straight):
+    held = read_results(straight.folder)
+    rows = (Row(name="whole"), Row(name="no wind"), Row(name="same", against="no wind"))
+    runs = (*held.result.runs, held.result.runs[1].model_copy(update={"row": "same"}))
+    result = held.result.model_copy(update={"rows": rows, "runs": runs})
+    cells = {row[0]: row for row in rows_table(Results(result, [*held.scores, held.scores[1]])).rows}
     assert cells["same"][2].startswith("+0.0 %")
     assert cells["same"][2].endswith("against no wind")
     assert "against" not in cells["no wind"][2]
@@ -127,24 +149,82 @@ def test_a_row_may_be_held_against_another_than_the_reference(straight):
 
 def test_runs_share_a_process_and_nothing_else(straight, month, tmp_path):
     """One after the other in a process that keeps the days in memory: the bits of a run that reads for itself."""
-    folder, found = straight
-    experiment = load_experiment(str(folder / "two.toml"))
-    kept = ArchiveInMemory(month.location, month.snapshot)
-    for job in reversed(found):
-        work([Task(experiment, job)], kept, tmp_path)
-    for job in found:
-        ours, theirs = (load_result(job, one)[0][FACTUAL].tally.moments for one in (tmp_path, folder))
-        assert np.array_equal(ours, theirs)
+    study = moved(straight, tmp_path)
+    for job in reversed(study.jobs):
+        keep(study, {job.identity: work_on([Task(study.experiment, job)], month, tmp_path)[0]})
+    assert same_sums(study.folder, straight.folder)
 
 
 def test_a_run_that_fails_is_told_with_its_remedy(month, tmp_path):
     (tmp_path / "two.toml").write_text(TINY)
     experiment = load_experiment(str(tmp_path / "two.toml"))
-    settled = jobs(experiment, month, ["splits.train=2001-01-01..2001-02-01"])
-    tasks = [Task(experiment, job) for job in settled]
-    with pytest.raises(CranpmError, match=r"the run (whole|no wind)/0 to end; found CranpmError: expected train days"):
-        run_all(tasks, month, tmp_path, at_once=2)
-    assert not list(tmp_path.glob("runs/*/tested-*"))
+    study = Study(experiment, jobs(experiment, month, ["splits.train=2001-01-01..2001-02-01"]), tmp_path / "two")
+    failed = r"the run (whole|no wind)/0 to end; found CranpmError: expected train days"
+    with open_pool(2) as pool, pytest.raises(CranpmError, match=failed):
+        run_all([study], month, tmp_path, pool)
+    assert not (study.folder / RESULT).exists()
+
+
+def test_what_has_a_result_is_not_done_again(straight, month, tmp_path, monkeypatch):
+    """Not for the experiment itself, nor for another that shares the run under another name."""
+    monkeypatch.setattr("cranpm.experiments.run.do", lambda *_: pytest.fail("done again"))
+    before = (straight.folder / RESULT).read_bytes()
+    seen = []
+    rows = (Row(name="the same"), straight.experiment.rows[1])
+    other = straight.experiment.model_copy(update={"rows": rows, "reference": "the same", "title": "Other"})
+    study = Study(other, jobs(other, month), straight.folder.parent / "other")
+    run_all([straight, study], month, tmp_path, Pool(), on_done=lambda done, total: seen.append((done, total)))
+    assert seen == [(4, 4)]
+    assert (straight.folder / RESULT).read_bytes() == before
+    assert [run.row for run in read_results(study.folder).result.runs] == ["the same", "no wind"]
+
+
+def test_a_setting_that_is_new_leaves_a_run_its_identity(straight):
+    """What is stored lacks every setting that has its default, as if those had come later."""
+    held = read_results(straight.folder)
+    assert "clip" not in held.result.runs[0].settings["optimiser"]
+    assert set(outcomes_of(held)) == {job.identity for job in straight.jobs}
+    unknown = held.result.runs[0].model_copy(update={"settings": {"colour": "blue"}})
+    other = held.result.model_copy(update={"runs": (unknown, held.result.runs[1])})
+    assert set(outcomes_of(Results(other, held.scores))) == {straight.jobs[1].identity}
+
+
+def test_each_run_is_written_as_it_ends(straight, month, tmp_path, monkeypatch):
+    """A stop loses the run under way and no other; tables want all of them."""
+    study, whole = moved(straight, tmp_path), straight.jobs[0]
+    run_all([study], month, run_folder(whole, straight.folder.parent).parents[1], Pool(), only="whole/0")
+    assert [run.row for run in read_results(study.folder).result.runs] == ["whole"]
+    with pytest.raises(CranpmError, match="every row of the experiment Two ways with every seed; found 1 runs"):
+        report(study.folder)
+    assert list(known_outcomes(tmp_path)) == [whole.identity]
+
+
+def die_once(group, archive, work):
+    """Does the runs of a group; the first worker of all dies when they have been trained, before it could say so."""
+    outcomes = work_on(group, archive, work)
+    try:
+        (work / "died").touch(exist_ok=False)
+    except FileExistsError:
+        return outcomes
+    os._exit(9)
+
+
+def test_workers_one_of_which_is_killed_find_the_same(straight, month, tmp_path, monkeypatch):
+    study = moved(straight, tmp_path)
+    monkeypatch.setattr("cranpm.experiments.run.work_on", die_once)
+    with open_pool(2) as pool:
+        run_all([study], month, tmp_path, pool)
+    assert (tmp_path / "died").exists()
+    assert same_sums(study.folder, straight.folder)
+
+
+def test_a_damaged_result_is_made_again(straight, month, tmp_path):
+    study = moved(straight, tmp_path)
+    study.folder.mkdir()
+    (study.folder / RESULT).write_bytes((straight.folder / RESULT).read_bytes()[:100])
+    assert known_outcomes(tmp_path) == {}
+    run_all([study], month, straight.folder.parent, Pool())
+    assert same_sums(study.folder, straight.folder)
 
 
 def test_runs_on_simulated_days_are_known_by_their_world_not_their_snapshot(archive, tmp_path):
@@ -176,25 +256,41 @@ ALPS = SimpleNamespace(
 """The archive that `make experiments` simulates, as far as runs are named by it."""
 
 
-@pytest.mark.parametrize("name", sorted(path.parent.name for path in RESULTS.glob("*/table.md")))
-def test_a_table_in_the_repository_is_what_its_runs_say(name):
-    """And a setting that is new leaves them their names: they are not trained again."""
-    experiment = load_experiment(name)
-    results = {row.name: [] for row in experiment.rows}
-    for job in jobs(experiment, ALPS):
-        results[job.row].append(load_result(job, RESULTS)[0])
-    assert rows_table(experiment, results).markdown() in (RESULTS / name / "table.md").read_text()
+PUBLISHED = sorted(path.stem for path in PLANS.glob("*.toml"))
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_every_table_in_the_repository_is_made_again_from_the_data(name):
+    results = read_results(RESULTS / name)
+    made = tables(results)
+    text = (RESULTS / name / "table.md").read_text()
+    assert text.count("### ") == len(made) == 1 + bool(results.result.interventions) + bool(results.result.worlds)
+    for table in made:
+        assert table.markdown() in text
+        assert table.csv() == (RESULTS / name / f"{table.name}.csv").read_text()
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_no_run_in_the_repository_is_done_again(name):
+    """Its settings, read as they are understood now, are those of the experiment."""
+    wanted = {job.identity for job in jobs(load_experiment(name), ALPS)}
+    assert wanted == set(outcomes_of(read_results(RESULTS / name)))
+
+
+def test_results_in_the_repository_are_small():
+    assert sum(path.stat().st_size for path in RESULTS.rglob("*")) < 2e6
+    assert not list(RESULTS.rglob("*.npz"))
 
 
 def test_a_test_touches_its_days_and_their_neighbours(straight, month):
-    settings = straight[1][0].settings
+    settings = straight.jobs[0].settings
     experiment = load_experiment("table3a").model_copy(update={"score_days": 1})
-    first = judged_days(experiment, month, settings)
+    first = scored_days(experiment, month, settings)
     assert len(first) == 5
     assert all(day in settings.splits.test for day in first)
     elsewhere = load_settings(Path("tiny.toml"), ["splits.test=2001"])
     with pytest.raises(CranpmError, match=r"test days in the archive: 2001-01-01\.\.2001-12-31"):
-        judged_days(experiment, month, elsewhere)
+        scored_days(experiment, month, elsewhere)
 
 
 def test_means_and_spreads_over_seeds():
@@ -204,7 +300,7 @@ def test_means_and_spreads_over_seeds():
 
 @pytest.mark.long
 def test_an_experiment_goes_on_after_a_kill_and_gives_the_same_table(straight, month, tmp_path, monkeypatch, capsys):
-    line = ["experiment", str(straight[0] / "two.toml"), "--archive", month.location, "--out"]
+    line = ["experiment", str(straight.folder.parent / "two.toml"), "--archive", month.location, "--out"]
     started = subprocess.Popen(
         [sys.executable, "-m", "cranpm", *line, str(tmp_path / "killed"), "-q"], start_new_session=True
     )
@@ -214,12 +310,12 @@ def test_an_experiment_goes_on_after_a_kill_and_gives_the_same_table(straight, m
     subprocess.run(["pkill", "-9", "-s", str(started.pid)], check=True)
     started.wait()
     assert run_cli(monkeypatch, *line, str(tmp_path / "killed"), "-q", "--jobs", "2") == 0
-    tables = [(folder / "two" / "table.md").read_text() for folder in (tmp_path / "killed", straight[0])]
+    tables = [(folder / "two" / "table.md").read_text() for folder in (tmp_path / "killed", straight.folder.parent)]
     assert tables[0] == tables[1]
 
 
 def test_jobs_are_printed_for_other_machines(straight, month, tmp_path, monkeypatch, capsys):
-    line = ["experiment", str(straight[0] / "two.toml"), "--archive", month.location, "--out", str(tmp_path)]
+    line = ["experiment", str(straight.folder.parent / "two.toml"), "--archive", month.location, "--out", str(tmp_path)]
     assert run_cli(monkeypatch, *line, "--print-jobs") == 0
     printed = [shlex.split(command) for command in capsys.readouterr().out.splitlines()]
     assert [command[-1] for command in printed] == ["whole/0", "no wind/0"]
@@ -229,7 +325,7 @@ def test_jobs_are_printed_for_other_machines(straight, month, tmp_path, monkeypa
 def test_refusals(tmp_path):
     with pytest.raises(CranpmError, match="a TOML file or an experiment"):
         load_experiment("table9")
-    with pytest.raises(ValueError, match="names of their own"):
+    with pytest.raises(ValueError, match="different names"):
         Experiment(title="", question="", rows=(Row(name="a"), Row(name="a")), reference="a")
     with pytest.raises(ValueError, match="a budget is one of"):
         Experiment(title="", question="", rows=(Row(name="a"),), reference="a", budget="7min")
@@ -240,7 +336,7 @@ def test_refusals(tmp_path):
 
 
 def test_rows_of_several_experiments_share_a_run(month):
-    """Table 3b ends where table 3c begins, and what it is judged by does not change the weights."""
+    """Table 3b ends where table 3c begins, and what it is scored on does not change the weights."""
     of = {name: jobs(load_experiment(name), month) for name in ("table3a", "table3b", "table3c", "learning-curves")}
     run = {name: {job.name: job.run for job in found} for name, found in of.items()}
     assert run["table3b"]["D + stations and yesterday/1"] == run["table3c"]["whole/1"]
@@ -248,7 +344,7 @@ def test_rows_of_several_experiments_share_a_run(month):
     other = load_experiment("table3a").model_copy(update={"score_days": 7})
     job, same = jobs(other, month)[0], of["table3a"][0]
     assert job.run == same.run
-    assert job.test != same.test
+    assert job.scoring != same.scoring
 
 
 def test_a_budget_is_for_all_rows(month):
@@ -311,9 +407,3 @@ def test_other_worlds_have_the_same_days_and_another_truth(month, tmp_path):
     assert float(world.elevation().max()) == 0
     assert world.attributes["producer"]["seed"] == month.attributes["producer"]["seed"]
     assert not np.array_equal(world.pm25(month.days[1]), month.pm25(month.days[1]), equal_nan=True)
-
-
-def test_figures_read_the_condition_that_runs_write():
-    from cranpm.views.figures import trials
-
-    assert trials.FACTUAL == FACTUAL

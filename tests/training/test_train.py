@@ -29,7 +29,7 @@ from cranpm.training.loss import LossSettings, loss_terms, weighted
 from cranpm.training.optimiser import WeightMean, make_optimiser, rate
 from cranpm.training.recipe import SHIPPED, OptimiserSettings
 from cranpm.training.records import rows
-from cranpm.training.tile_scores import TileScores
+from cranpm.training.tile_scores import TileScores, error_sums
 from cranpm.training.training_data import gather
 from cranpm.verification.tally import Tally
 from cranpm.weights import load_weights
@@ -315,12 +315,28 @@ def test_scores_of_parts_add_up():
     errors = random.normal(0, 3, (2, 50))
     errors[0, :5] = np.nan
     truth = np.full(50, 20.0)
-    tally = Tally.zero(2, 3, 1)
+    sums = np.zeros((2, 3, 1, 3))
     for day, error in enumerate(errors):
-        tally.add((day, 0, 0), Tally.of(truth + error, truth))
-    scores = TileScores([date(2021, 1, 1), date(2021, 1, 2)], (1,), tally)
+        sums[day, 0, 0] += error_sums(truth + error, truth)
+    scores = TileScores([date(2021, 1, 1), date(2021, 1, 2)], (1,), sums)
     assert scores.rmse(1) == pytest.approx(np.sqrt(np.nanmean(errors**2)))
     assert scores.mae(1) == pytest.approx(np.nanmean(np.abs(errors)))
+    assert np.isnan(scores.rmse(1, "damped"))
+
+
+def test_scores_of_tiles_are_those_of_verification():
+    """Its sums take another course: squares of forecast and truth, by bins."""
+    random = np.random.default_rng(1)
+    truth = random.gamma(2, 8, (2, 64, 64)).astype(np.float32)
+    forecast = (truth + random.normal(0, 3, truth.shape)).astype(np.float32)
+    truth[0, :5], forecast[1, 7] = np.nan, np.nan
+    sums = np.zeros((2, 3, 1, 3))
+    sums[:, 0, 0] = [error_sums(*fields) for fields in zip(forecast, truth, strict=True)]
+    scores = TileScores([date(2021, 1, 1), date(2021, 1, 2)], (1,), sums)
+    tally = Tally.of(forecast[0], truth[0]) + Tally.of(forecast[1], truth[1])
+    assert scores.rmse(1) == pytest.approx(float(tally.rmse), rel=1e-9)
+    assert scores.mae(1) == pytest.approx(float(tally.mae), rel=1e-9)
+    assert scores.totals(1)[0] == tally.weight
 
 
 def test_the_command_prints_its_scores(month, tmp_path, monkeypatch, capsys):

@@ -10,7 +10,7 @@ from skimage.metrics import structural_similarity
 
 from cranpm.core.interpolation import at_points
 from cranpm.verification.agency import Exceedance, fairmode, index_agreement, ninetieth, uncertainty
-from cranpm.verification.bootstrap import day_draws, interval
+from cranpm.verification.bootstrap import interval, resample_days
 from cranpm.verification.structure import (
     C1,
     C2,
@@ -240,10 +240,10 @@ def test_fairmode_as_evaltools_has_it():
 
 
 def test_days_are_drawn_in_blocks():
-    draws = day_draws(50, block=7, draws=300)
+    draws = resample_days(50, block=7, draws=300)
     assert draws.counts.shape == (300, 50)
     assert (draws.counts.sum(axis=1) == 50).all()
-    assert np.array_equal(draws.counts, day_draws(50, block=7, draws=300).counts)
+    assert np.array_equal(draws.counts, resample_days(50, block=7, draws=300).counts)
     inner = np.diff(draws.counts[:, 10:40], axis=1) == 0  # neighbours come together
     assert inner.mean() > 0.6 > (np.diff(draws.short_counts[:, 10:40], axis=1) == 0).mean()
 
@@ -252,7 +252,7 @@ def test_days_are_drawn_in_blocks():
 def test_few_days_say_nothing_about_certainty(days):
     """Blocks of a week from less than four weeks."""
     errors = np.stack([np.arange(1.0, days + 1), np.ones(days)], axis=1)
-    found = interval(errors, lambda sums: sums[..., 0] - sums[..., 1], day_draws(days))
+    found = interval(errors, lambda sums: sums[..., 0] - sums[..., 1], resample_days(days))
     assert found.value == pytest.approx(days * (days + 1) / 2 - days)
     assert np.isnan(found.low)
     assert not found.significant
@@ -260,10 +260,10 @@ def test_few_days_say_nothing_about_certainty(days):
 
 def test_equal_forecasts_never_differ():
     errors = np.random.default_rng(0).gamma(1, 1, (80, 1))
-    same = interval(np.repeat(errors[:, None], 2, axis=1), lambda s: s[..., 0, 0] - s[..., 1, 0], day_draws(80))
+    same = interval(np.repeat(errors[:, None], 2, axis=1), lambda s: s[..., 0, 0] - s[..., 1, 0], resample_days(80))
     assert (same.value, same.low, same.high) == (0, 0, 0)
     assert not same.significant
-    worse = interval(np.stack([errors + 0.5, errors], axis=1), lambda s: s[..., 0, 0] - s[..., 1, 0], day_draws(80))
+    worse = interval(np.stack([errors + 0.5, errors], axis=1), lambda s: s[..., 0, 0] - s[..., 1, 0], resample_days(80))
     assert worse.significant
     assert worse.low > 0
 
@@ -271,7 +271,7 @@ def test_equal_forecasts_never_differ():
 def coverage(memory: float, days: int, trials: int) -> float:
     """How often the interval of a mean holds the truth when errors follow an AR(1) process."""
     random = np.random.default_rng(1)
-    draws = day_draws(days)
+    draws = resample_days(days)
     held = 0
     for _ in range(trials):
         noise = random.normal(size=days + 50)

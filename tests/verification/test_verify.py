@@ -1,9 +1,10 @@
 """Forecasts against the archive: the same pixels for all, refusals, resuming, any number of processes, the tables."""
 
-import json
+import os
 import shutil
 from dataclasses import replace
 from datetime import date, timedelta
+from functools import partial
 
 import netCDF4
 import numpy as np
@@ -12,6 +13,7 @@ from command import run_cli
 
 from cranpm.archive.day_data import held_out
 from cranpm.baselines import fit_damped, simple
+from cranpm.core.cluster import open_pool
 from cranpm.core.errors import CranpmError
 from cranpm.core.files import write_sums
 from cranpm.core.grid import coarsen
@@ -20,11 +22,27 @@ from cranpm.core.packing import PUBLISHED
 from cranpm.core.regions import regions
 from cranpm.forecasting.engine import predict
 from cranpm.forecasting.publication import publish
-from cranpm.verification import Plan, Product, Simple, all_tables, judge, mean_maps, means_table, verify, write_means
-from cranpm.verification.day import SCALES, STRIP, Setting, measure
-from cranpm.verification.run import load_records
+from cranpm.verification import (
+    Plan,
+    Product,
+    Simple,
+    all_tables,
+    mean_maps,
+    means_table,
+    read_scores,
+    run,
+    score,
+    summarise,
+    verify,
+    write_means,
+)
+from cranpm.verification.day import STRIP, Geometry, measure
+from cranpm.verification.run import _measure as measure_day
+from cranpm.verification.run import load_days
 from cranpm.verification.stations import groups, roughness_m
+from cranpm.verification.statistics import SCALES, STATISTICS
 from cranpm.verification.structure import similarity_sums
+from cranpm.verification.summary import station_scores
 from cranpm.verification.tally import Tally
 
 LEADS = (1, 2)
@@ -55,7 +73,7 @@ def done(plan, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def scores(plan, done):
-    return judge(plan, plan.archive.days, done[0])
+    return score(plan, plan.archive.days, done[0])
 
 
 def test_days_that_one_lacks_are_left_out_for_all(done, archive):
@@ -85,19 +103,19 @@ def test_a_record_holds_the_definition(plan, scores, archive):
     expected = np.sqrt(np.average((means[0] - means[1])[cells] ** 2, weights=weight[cells]))
     assert found[1, lead, 1, 0].rmse == pytest.approx(expected, rel=1e-5)
     expected = similarity_sums(ours, truth, row_weight=fine.row_area_km2)
-    assert scores.records[0].similarity[1, lead, 0] == pytest.approx(expected, rel=1e-9)
+    assert scores.by_day[0].statistics["ssim"][1, lead, 0, 0] == pytest.approx(expected, rel=1e-9)
 
 
 def test_regions_inside_the_domain_have_sums_of_their_own(plan, archive, monkeypatch):
     box = (46.0, 8.0, 45.0, 10.5)
     monkeypatch.setattr("cranpm.verification.day.regions", lambda: {"Lombardy": box, "Iberia": (43.9, -9.6, 36.0, 3.4)})
-    setting, day = Setting(archive), archive.days[1]
-    assert setting.places == ["all", "Lombardy"]
-    record = measure(setting, plan.methods, day, LEADS, similarity=False)
+    geometry, day = Geometry(archive, ("errors",)), archive.days[1]
+    assert geometry.places == ["all", "Lombardy"]
+    found = Tally.unpacked(measure(geometry, plan.methods, day, LEADS).statistics["errors"])
     window = archive.domain.fine.slices(*box)
     weight = archive.domain.fine.row_area_km2[window[0], None]
     expected = Tally.of(archive.pm25(day)[window], archive.pm25(day + timedelta(days=1))[window], weight)
-    assert record.moments[0, 0, 0, 1] == pytest.approx(expected.moments, rel=1e-12)
+    assert found.moments[0, 0, 0, 1] == pytest.approx(expected.moments, rel=1e-12)
     assert "Po Valley" in regions()
 
 
@@ -113,18 +131,19 @@ def test_stations_of_a_record(scores, archive):
 
 def test_a_domain_of_several_strips_gives_the_sums_of_one(plan, monkeypatch):
     assert plan.archive.domain.fine.rows <= STRIP
-    setting, day = Setting(plan.archive), plan.archive.days[1]
-    assert setting.squares
-    whole = measure(setting, plan.methods, day, LEADS)
+    geometry, day = Geometry(plan.archive, tuple(STATISTICS)), plan.archive.days[1]
+    assert geometry.statistics["spectra"].squares
+    whole = measure(geometry, plan.methods, day, LEADS)
     monkeypatch.setattr("cranpm.verification.day.STRIP", 256)
-    cut = measure(setting, plan.methods, day, LEADS)
+    cut = measure(geometry, plan.methods, day, LEADS)
     for name, values in whole.arrays().items():
         assert cut.arrays()[name] == pytest.approx(values, rel=1e-12, nan_ok=True), name
 
 
 def test_processes_and_restarts_change_nothing(plan, done, tmp_path):
     folder, kept, _ = done
-    verify(plan, kept, tmp_path, jobs=2)
+    with open_pool(2) as pool:
+        verify(plan, kept, tmp_path, pool)
     for day in kept:
         with np.load(folder / "days" / f"{day}.npz") as one, np.load(tmp_path / "days" / f"{day}.npz") as two:
             assert all(
@@ -138,10 +157,44 @@ def test_processes_and_restarts_change_nothing(plan, done, tmp_path):
     assert counted[1:] == [(0, 2), (1, 2), (2, 2)]
 
 
+def kill_once(day, plan, marker):
+    """Measures a day; the first of all workers to do so dies in the middle."""
+    try:
+        marker.touch(exist_ok=False)
+    except FileExistsError:
+        return measure_day(day, plan)
+    os._exit(9)
+
+
+def test_a_killed_worker_changes_nothing(plan, done, tmp_path, monkeypatch):
+    folder, kept, _ = done
+    monkeypatch.setattr(run, "_measure", partial(kill_once, marker=tmp_path / "killed"))
+    with open_pool(2) as pool:
+        verify(plan, kept, tmp_path, pool)
+    assert (tmp_path / "killed").exists()
+    for one, two in zip(load_days(folder, kept), load_days(tmp_path, kept), strict=True):
+        for name, values in one.arrays().items():
+            assert np.array_equal(values, two.arrays()[name], equal_nan=True), name
+
+
+def test_metrics_have_the_intervals_of_their_definition(scores):
+    """The metric table is made of shared draws; RMSE by the plain function gives the same."""
+    found = {(one.metric, one.method, one.lead, one.at): one for one in summarise(scores, "persistence").metrics}
+    total = scores.tally.sum()
+    for index, name in enumerate(scores.names):
+        assert found["rmse", name, 1, "1 km"].value == pytest.approx(float(total[index, 0, 0, 0].rmse))
+        assert found["ssim", name, 2, "25 km"].value == pytest.approx(scores.similarity[index, 1, 1])
+        assert found["mae", name, 1, "stations"].value == pytest.approx(station_scores(scores, index, 0).mae)
+    ours, theirs = (found["rmse", name, 1, "1 km"] for name in ("ours", "persistence"))
+    assert ours.difference == pytest.approx(ours.value - theirs.value)
+    assert theirs.difference_interval == (0, 0)
+    assert ("ssim", "ours", 1, "stations") not in found
+
+
 def test_persistence_has_no_skill_against_itself(archive, tmp_path):
     methods = [Simple(name, simple("persistence", archive)) for name in ("persistence", "again")]
-    plan = Plan(archive, methods, LEADS, similarity=False)
-    scores = judge(plan, archive.days[:3], tmp_path)
+    plan = Plan(archive, methods, LEADS, statistics=("errors",))
+    scores = score(plan, archive.days[:3], tmp_path)
     for scale in range(len(SCALES)):
         change = scores.rmse_change(1, 0, 0, scale)
         assert (change.value, change.low, change.high, change.significant) == (0, 0, 0, False)
@@ -167,12 +220,12 @@ def test_pixels_that_one_method_lacks_count_for_none(archive, tmp_path):
             field[:, :300] = np.nan
             return field[rows]
 
-    plan = Plan(archive, [Simple("persistence", simple("persistence", archive)), Holed()], (1,), similarity=False)
+    plan = Plan(archive, [Simple("persistence", simple("persistence", archive)), Holed()], (1,), statistics=("errors",))
     kept, _ = verify(plan, archive.days[1:2], tmp_path)
-    record = load_records(tmp_path, kept)[0]
+    sums = load_days(tmp_path, kept)[0]
     truth = archive.pm25(archive.days[2])
-    assert record.uncovered[:, 0].tolist() == [0, int(np.isfinite(truth[:, :300]).sum())]
-    assert np.array_equal(record.moments[0], record.moments[1])
+    assert sums.uncovered[:, 0].tolist() == [0, int(np.isfinite(truth[:, :300]).sum())]
+    assert np.array_equal(sums.statistics["errors"][0], sums.statistics["errors"][1])
 
 
 @pytest.mark.parametrize(
@@ -202,7 +255,7 @@ def test_what_does_not_fit_is_refused(archive, products, tmp_path, spoil, messag
 def test_other_refusals(archive, plan, tmp_path):
     with pytest.raises(CranpmError, match="forecasts DAY"):
         Product("none", tmp_path, archive.domain.fine)
-    with pytest.raises(CranpmError, match="names of their own"):
+    with pytest.raises(CranpmError, match="different names"):
         verify(replace(plan, methods=[plan.methods[0], plan.methods[0]]), archive.days, tmp_path)
     with pytest.raises(CranpmError, match=r"days to verify.*2031-01-01 is not in the archive"):
         verify(plan, [date(2031, 1, 1)], tmp_path)
@@ -256,15 +309,17 @@ def test_refusals_come_through_from_other_processes(archive, products, tmp_path)
             file["pm2p5"].setncattr("units", "kg m-3")
         write_sums(folder / str(day))
     plan = Plan(archive, [Product("spoiled", folder, archive.domain.fine)], LEADS)
-    with pytest.raises(CranpmError, match=r"PM2.5 in ug m-3"):
-        verify(plan, archive.days[1:3], tmp_path / "out", jobs=2)
+    with open_pool(2) as pool, pytest.raises(CranpmError, match=r"PM2.5 in ug m-3"):
+        verify(plan, archive.days[1:3], tmp_path / "out", pool)
 
 
 def test_records_are_made_again_when_something_changed(month, tmp_path):
     """Another fit, a damaged record; and nothing otherwise."""
 
     def counted(*fit):
-        plan = Plan(month, [Simple("damped", simple("damped", month, fit_damped(month, fit)))], (1,), similarity=False)
+        plan = Plan(
+            month, [Simple("damped", simple("damped", month, fit_damped(month, fit)))], (1,), statistics=("errors",)
+        )
         seen = []
         verify(plan, month.days[25:27], tmp_path, on_day=lambda done, total: seen.append(done))
         return len(seen) - 1
@@ -278,26 +333,26 @@ def test_records_are_made_again_when_something_changed(month, tmp_path):
 
 def test_scores_hold_what_reliability_needs(scores):
     """Shares of bins over all pixels, means of the truth by its bin, and pairs at stations by the forecast's bin."""
-    found = scores.to_json()["methods"][scores.names[0]]["leads"]["T+1"]
-    pixels = found["fields"]["1 km"]["all"]
-    assert np.sum(pixels["joint"]) == pytest.approx(1)
-    assert np.sum(pixels["joint"], axis=0) == pytest.approx(pixels["bins"]["share"])  # summed over forecasts
-    present = np.array(pixels["bins"]["share"]) > 0
-    means = np.array(pixels["bin_truth"], dtype=float)
-    assert np.dot(means[present], np.array(pixels["bins"]["share"])[present]) == pytest.approx(pixels["mean_truth"])
+    found = summarise(scores, "persistence").of(scores.names[0], 1)
+    pixels = found.fields["1 km"]["all"]
+    assert np.sum(pixels.joint) == pytest.approx(1)
+    assert np.sum(pixels.joint, axis=0) == pytest.approx(pixels.bins.share)  # summed over forecasts
+    present = np.array(pixels.bins.share) > 0
+    means = np.array(pixels.bin_truth, dtype=float)
+    assert np.dot(means[present], np.array(pixels.bins.share)[present]) == pytest.approx(pixels.mean_truth)
     forecast, observed = (part.ravel() for part in scores.pairs(0, 0))
     inside = np.isfinite(forecast) & np.isfinite(observed) & (forecast > 10) & (forecast <= 15)
-    pairs = found["pairs_by_forecast"]
-    assert pairs["pairs"][2] == inside.sum() > 0
-    assert pairs["forecast"][2] == pytest.approx(forecast[inside].mean(dtype=float))
-    assert pairs["truth"][2] == pytest.approx(observed[inside].mean(dtype=float))
+    pairs = found.pairs_by_forecast
+    assert pairs.pairs[2] == inside.sum() > 0
+    assert pairs.forecast[2] == pytest.approx(forecast[inside].mean(dtype=float))
+    assert pairs.truth[2] == pytest.approx(observed[inside].mean(dtype=float))
 
 
 def test_tables_say_what_scores_say(scores):
-    tables = {table.name: table for table in all_tables(scores, "persistence", with_paper=True)}
+    tables = {table.name: table for table in all_tables(scores, summarise(scores, "persistence"), with_paper=True)}
     assert set(tables) == {
         *("table1-1km", "table1-25km", "table2", "differences", "stations"),
-        *("regions", "bins", "exceedances", "fairmode", "spectra"),
+        *("regions", "bins", "exceedances", "fairmode", "spectra", "metrics"),
     }
     total = scores.tally.sum()
     row = dict(zip(tables["table1-1km"].header, tables["table1-1km"].rows[1], strict=False))
@@ -312,8 +367,7 @@ def test_tables_say_what_scores_say(scores):
         assert table.csv().splitlines()[0].startswith(table.header[0])
     stations = tables["table2"]
     assert f"(N = {len(scores.archive.stations)})" in stations.header[1]
-    figures = scores.station_figures(1, 0, "all")
-    assert f"{figures['rmse']:.2f}" in stations.rows[1]
+    assert f"{station_scores(scores, 1, 0).rmse:.2f}" in stations.rows[1]
 
 
 def test_the_command_writes_scores_and_tables(archive, products, tmp_path, monkeypatch, capsys):
@@ -330,11 +384,11 @@ def test_the_command_writes_scores_and_tables(archive, products, tmp_path, monke
     assert run_cli(monkeypatch, *line, "--baselines", "persistence,cams", "--paper") == 0
     printed = capsys.readouterr().out
     assert "2 start days" in printed
-    found = json.loads((tmp_path / "v" / "scores.json").read_text())
-    assert list(found["methods"]) == ["persistence", "cams", "mine"]
-    first = found["methods"]["mine"]["leads"]["T+1"]
-    assert first["fields"]["1 km"]["all"]["rmse"] > 0
-    assert list(first["fairmode"]["target"]) == archive.stations.ids.tolist()
+    found = read_scores(tmp_path / "v")
+    assert list(found.methods) == ["persistence", "cams", "mine"]
+    first = found.of("mine", 1)
+    assert first.fields["1 km"]["all"].rmse > 0
+    assert list(first.fairmode.target) == archive.stations.ids.tolist()
     text = (tmp_path / "v" / "tables.md").read_text()
     assert "12.35" in text  # CAMS in the paper
     assert (tmp_path / "v" / "table2.csv").is_file()

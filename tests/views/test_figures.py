@@ -25,7 +25,7 @@ from cranpm.views.figures import draw, draw_archive, pm25_layer
 from cranpm.views.figures.animation import animate
 from cranpm.views.figures.catalogue import draw_figure
 from cranpm.views.figures.comparison import comparison
-from cranpm.views.figures.inputs import Given
+from cranpm.views.figures.inputs import FigureInputs
 from cranpm.views.figures.maps import _round_length, aggregate, beyond
 from cranpm.views.figures.overview import overview
 from cranpm.views.figures.style import PM25, drawing
@@ -158,7 +158,7 @@ def shade(value):
 @pytest.fixture(scope="module")
 def drawn_overview(plain):
     with drawing():
-        figure = overview(Given(plain, day=FIRST))
+        figure = overview(FigureInputs(plain, day=FIRST))
         return figure, painted(figure, 100)
 
 
@@ -182,7 +182,7 @@ def test_stations_stand_in_their_place_in_the_colour_of_what_they_observed(drawn
 
 def test_close_views_show_the_window_that_is_asked_for(plain):
     with drawing():
-        figure = overview(Given(plain, day=FIRST, region="46,8,45,10"))
+        figure = overview(FigureInputs(plain, day=FIRST, region="46,8,45,10"))
     inset = figure.axes[1]
     assert "46,8,45,10" in inset.get_title("center")
     assert inset.get_xlim() == pytest.approx((8, 10), abs=0.011)
@@ -191,14 +191,14 @@ def test_close_views_show_the_window_that_is_asked_for(plain):
 
 
 def test_regions_inside_the_domain_are_seen_closely():
-    zooms = Given(SimpleNamespace(domain=DOMAINS["europe"])).zooms(3)
+    zooms = FigureInputs(SimpleNamespace(domain=DOMAINS["europe"])).zooms(3)
     assert list(zooms) == ["Po Valley", "Paris Basin", "Silesia"]
-    assert list(Given(SimpleNamespace(domain=SMALL)).zooms(3)) == ["middle"]
+    assert list(FigureInputs(SimpleNamespace(domain=SMALL)).zooms(3)) == ["middle"]
 
 
 def test_an_overview_of_a_forecast_says_whose_and_for_when(plain, forecasts):
     with drawing():
-        figure = overview(Given(plain, forecasts, day=FIRST, lead=1))
+        figure = overview(FigureInputs(plain, forecasts, day=FIRST, lead=1))
     told = figure.texts[0].get_text()
     assert f"{FIRST + timedelta(days=1)} · high, T+1 from {FIRST}" in told
     assert "simulated data · not a real observation" in figure.texts[1].get_text()
@@ -207,7 +207,7 @@ def test_an_overview_of_a_forecast_says_whose_and_for_when(plain, forecasts):
 
 def test_errors_are_those_of_the_pixels(plain, forecasts):
     with drawing():
-        figure = comparison(Given(plain, forecasts, day=FIRST))
+        figure = comparison(FigureInputs(plain, forecasts, day=FIRST))
         check_inside(figure)
     titles = [axes.get_title("left") for axes in figure.axes]
     assert "RMSE 2.00, bias +2.00" in titles[1]
@@ -221,7 +221,7 @@ def test_errors_are_those_of_the_pixels(plain, forecasts):
 
 @pytest.mark.parametrize(("name", "figure"), [("overview", overview), ("maps", comparison)])
 def test_maps_look_as_they_did(plain, forecasts, name, figure):
-    given = Given(plain, forecasts if name == "maps" else (), day=FIRST, region="46,8,45,10")
+    given = FigureInputs(plain, forecasts if name == "maps" else (), day=FIRST, region="46,8,45,10")
     with drawing():
         check_golden(name, figure(given))
 
@@ -235,11 +235,11 @@ def test_a_golden_picture_can_fail(drawn_overview):
 
 def test_the_overview_stays_on_its_sheet(plain):
     with drawing():
-        check_inside(overview(Given(plain, day=FIRST)))
+        check_inside(overview(FigureInputs(plain, day=FIRST)))
 
 
 def test_text_stays_text_and_files_repeat(plain, tmp_path):
-    given = Given(plain, day=FIRST)
+    given = FigureInputs(plain, day=FIRST)
     for name in ("one.svg", "other.svg", "one.pdf"):
         draw_figure("overview", given, tmp_path / name, dpi=30)
     svg = (tmp_path / "one.svg").read_text()
@@ -252,15 +252,15 @@ def test_text_stays_text_and_files_repeat(plain, tmp_path):
 def test_maps_that_cannot_be_drawn_are_refused(plain, forecasts, tmp_path):
     path = tmp_path / "x.png"
     with pytest.raises(CranpmError, match=r"a figure among overview, maps.*found sunset"):
-        draw_figure("sunset", Given(plain), path)
+        draw_figure("sunset", FigureInputs(plain), path)
     with pytest.raises(CranpmError, match=r"for the figure maps; found no --day, no --forecasts\. Add --day and"):
-        draw_figure("maps", Given(plain), path)
+        draw_figure("maps", FigureInputs(plain), path)
     with pytest.raises(CranpmError, match=r"ends in \.png or \.svg or \.pdf.*x\.jpg"):
-        draw_figure("overview", Given(plain, day=FIRST), tmp_path / "x.jpg")
+        draw_figure("overview", FigureInputs(plain, day=FIRST), tmp_path / "x.jpg")
     with pytest.raises(CranpmError, match=r"1 to 4 times --forecasts.*found 5"):
-        draw_figure("maps", Given(plain, (forecasts[0],) * 5, day=FIRST), path)
+        draw_figure("maps", FigureInputs(plain, (forecasts[0],) * 5, day=FIRST), path)
     with pytest.raises(CranpmError, match=r"a forecast from 2020-02-28 by high; found none in"):
-        draw_figure("maps", Given(plain, forecasts, day=FIRST + timedelta(days=1)), path)
+        draw_figure("maps", FigureInputs(plain, forecasts, day=FIRST + timedelta(days=1)), path)
     assert not path.exists()
 
 
@@ -278,7 +278,7 @@ def test_an_episode_moves_from_day_to_day(plain, forecasts, tmp_path):
     """Five days of which one is missing, with a forecast for the second alone."""
     path = tmp_path / "episode.gif"
     days = DayRange(FIRST, FIRST + timedelta(days=4))
-    absent = animate(Given(plain, forecasts[:1]), days, path)
+    absent = animate(FigureInputs(plain, forecasts[:1]), days, path)
     second, missing = FIRST + timedelta(days=1), FIRST + timedelta(days=3)
     assert absent == {"truth": [missing], "high, T+1": [day for day in days if day != second]}
     with Image.open(path) as gif:
@@ -296,7 +296,7 @@ def test_an_episode_moves_from_day_to_day(plain, forecasts, tmp_path):
 
 
 def test_a_region_can_move_alone(plain, tmp_path):
-    animate(Given(plain, region="46,8,45,10"), DayRange(FIRST, FIRST), tmp_path / "one.gif")
+    animate(FigureInputs(plain, region="46,8,45,10"), DayRange(FIRST, FIRST), tmp_path / "one.gif")
     with Image.open(tmp_path / "one.gif") as gif:
         assert gif.n_frames == 1
         assert gif.width > 1.3 * gif.height
@@ -306,13 +306,13 @@ def test_episodes_that_cannot_be_shown_are_refused(plain, forecasts, tmp_path, m
     days = DayRange(FIRST, FIRST + timedelta(days=1))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(CranpmError, match=r"ffmpeg on the PATH for \.mp4; found none.*write a \.gif"):
-        animate(Given(plain), days, tmp_path / "x.mp4")
+        animate(FigureInputs(plain), days, tmp_path / "x.mp4")
     with pytest.raises(CranpmError, match=r"ends in \.gif or \.mp4"):
-        animate(Given(plain), days, tmp_path / "x.avi")
+        animate(FigureInputs(plain), days, tmp_path / "x.avi")
     with pytest.raises(CranpmError, match=r"--forecasts once.*found 2 of them"):
-        animate(Given(plain, forecasts), days, tmp_path / "x.gif")
+        animate(FigureInputs(plain, forecasts), days, tmp_path / "x.gif")
     with pytest.raises(CranpmError, match=r"days of high, T\+1 in 2020-02-27\.\.2020-02-27; found none"):
-        animate(Given(plain, forecasts[:1]), DayRange(FIRST, FIRST), tmp_path / "x.gif")
+        animate(FigureInputs(plain, forecasts[:1]), DayRange(FIRST, FIRST), tmp_path / "x.gif")
     assert not list(tmp_path.glob("x.*"))
 
 
@@ -322,7 +322,7 @@ def test_ffmpeg_gets_every_frame(plain, tmp_path, monkeypatch):
     tool.write_text('#!/bin/sh\necho "$@" > "$(dirname "$0")/line"\nfor last in "$@"; do :; done\ncat > "$last"\n')
     tool.chmod(tool.stat().st_mode | stat.S_IEXEC)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    animate(Given(plain), DayRange(FIRST, FIRST + timedelta(days=1)), tmp_path / "x.mp4")
+    animate(FigureInputs(plain), DayRange(FIRST, FIRST + timedelta(days=1)), tmp_path / "x.mp4")
     words = (tmp_path / "line").read_text().split()
     width, height = map(int, words[words.index("-s") + 1].split("x"))
     assert (tmp_path / "x.mp4").stat().st_size == 2 * width * height * 4

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -12,23 +13,33 @@ from command import run_cli
 from golden_pictures import check_golden, check_inside
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
+from plugins import install, run_with_plugins
 
 from benchmarks import bench_figures
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Grid
+from cranpm.experiments.results import (
+    Circumstances,
+    ErrorSums,
+    ExperimentResult,
+    Results,
+    Row,
+    RunResult,
+    write_results,
+)
 from cranpm.verification.means import Means, write_means
 from cranpm.views.figures.catalogue import FIGURES, draw_figure
 from cranpm.views.figures.counterfactuals import lost_points
-from cranpm.views.figures.inputs import Given
+from cranpm.views.figures.experiment_data import ExperimentData
+from cranpm.views.figures.inputs import FigureInputs
 from cranpm.views.figures.leads import spread
 from cranpm.views.figures.region_series import broken
 from cranpm.views.figures.reliability import mean_truth
+from cranpm.views.figures.scores_data import ScoresData
 from cranpm.views.figures.sheet import source_label
 from cranpm.views.figures.spectra import KM_PER_PIXEL
 from cranpm.views.figures.style import HIGHLIGHT, drawing, method_lines
 from cranpm.views.figures.transfer import CELLS, density, read_means
-from cranpm.views.figures.trials import Trials
-from cranpm.views.figures.verified import Verified
 
 METHODS = {"persistence": "persistence", "cran-pm": "cran-pm", "simvp": "simvp", "cams": "cams", "climax": "climax"}
 RMSE = {"persistence": 8.0, "cran-pm": 6.0, "simvp": 6.4, "cams": 9.0, "climax": 7.0}
@@ -36,21 +47,29 @@ BINS = (5.0, 10.0, 15.0, 20.0, 25.0, 50.0, 75.0)
 
 
 def lead_scores(name, lead):
-    """What `Scores.to_json` says of one method and lead, with round numbers."""
+    """What `scores.json` says of one method and lead, with round numbers."""
     rmse, rng = RMSE[name] + 2 * lead, np.random.default_rng([lead, len(name)])
     joint = np.eye(8) * 0.1 + np.eye(8, k=1) * 0.02
-    fields = {"rmse": rmse, "bias": 0.1, "joint": joint.tolist(), "bin_truth": [3, 8, 12, 17, 22, 35, 60, 90]}
+    plain = dict.fromkeys(("mae", "correlation", "r2", "mean_truth", "index_same", "index_within_one"))
+    bins = {part: [None] * 8 for part in ("rmse", "bias", "share")}
+    errors = plain | {"rmse": rmse, "bias": 0.1, "bins": bins, "exceedance": {}}
+    fields = errors | {"joint": joint.tolist(), "bin_truth": [3, 8, 12, 17, 22, 35, 60, 90]}
     points = rng.normal((-0.5, -0.1), 0.25, (40, 2)).round(3).tolist()
     return {
-        "fields": {"1 km": {"all": fields, "Po Valley": fields | {"rmse": rmse + 1}}, "25 km": {"all": fields}},
+        "fields": {"1 km": {"all": fields, "Po Valley": errors | {"rmse": rmse + 1}}, "25 km": {"all": fields}},
         "power_ratio": [0.4, 0.5, 0.6, 0.7, 0.8, 0.9, None],
         "pairs_by_forecast": {
             "pairs": [50, 60, 70, 80, 90, 40, 30, 4],
             "forecast": [4, 8, 12, 17, 22, 35, 60, None],
             "truth": [6, 9, 13, 18, 24, 40, 70, None],
         },
-        "fairmode": {"mqi_90": 0.7, "target": {f"s{number}": pair for number, pair in enumerate(points)}},
+        "stations": {},
+        "fairmode": fairmode(0.7, {f"s{number}": pair for number, pair in enumerate(points)}),
     }
+
+
+def fairmode(mqi, target):
+    return {"stations": len(target), "mqi_90": mqi, "mqi_year_90": None, "mqi_forecast_90": None, "target": target}
 
 
 def make_scores():
@@ -61,14 +80,22 @@ def make_scores():
         for at in ("1 km", "25 km")
     ]
     return {
+        "format": 2,
         "days": {"count": 20, "first": "2021-01-01", "last": "2021-01-20"},
         "left_out": {"2021-01-21": "no truth"},
         "archive": {"snapshot": "SNAP", "source": "simulation"},
+        "reference": "persistence",
+        "stations": {"all": 40},
         "wavelengths_px": [2, 4, 8, 16, 32, 64, 128],
         "bins_ugm3": list(BINS),
         "rmse_change_percent": changes,
+        "metrics": [],
         "methods": {
-            name: {"kind": kind, "leads": {f"T+{lead}": lead_scores(name, lead) for lead in (1, 2, 3)}}
+            name: {
+                "kind": kind,
+                "uncovered_pixels": 0,
+                "leads": {f"T+{lead}": lead_scores(name, lead) for lead in (1, 2, 3)},
+            }
             for name, kind in METHODS.items()
         },
     }
@@ -97,22 +124,43 @@ def verified(tmp_path):
     return folder
 
 
-def make_runs(folder, name, rows, seeds=(0, 1, 2), conditions=("as it is",), reference=None):
+def make_runs(folder, name, rows, seeds=(0, 1, 2), interventions=(), worlds=(), reference=None):
     """An experiment as `cranpm experiment` leaves it; row r, seed s: RMSE 7 + r + s / 10 at the first lead."""
-    place = Path(folder) / name
-    place.mkdir(parents=True)
-    lines = []
-    for number, row in enumerate(rows):
-        for seed in seeds:
-            for worse, condition in enumerate(conditions):
-                start = {"row": row, "seed": seed, "condition": condition, "archive_snapshot": "SNAP"}
-                rmse = {lead: 6 + lead + number + seed / 10 + worse for lead in (1, 2, 3)}
-                skill = {f"skill_persistence_t{lead}": 1 - rmse[lead] / 20 for lead in rmse}
-                lines.append(start | {f"rmse_t{lead}": value for lead, value in rmse.items()} | skill)
-    pq.write_table(pa.Table.from_pylist(lines), place / "runs.parquet")
-    (place / "table.csv").write_text(f",T+1 RMSE,against {reference or rows[0]}\n")
-    (place / "table.md").write_text(f"# The title of {name}\n")
-    return place
+    conditions, leads = ("as it is", *interventions, *worlds), (1, 2, 3)
+
+    def scores(number, seed, worse):
+        rmse = np.array([6 + lead + number + seed / 10 + worse for lead in leads])
+        sums = {"network": rmse, "persistence": np.full(3, 20.0)}
+        arrays = {method: np.stack([100 + 0 * of, 100 * of**2, 80 * of], axis=-1)[None] for method, of in sums.items()}
+        return ErrorSums((date(2021, 1, 1),), leads, arrays)
+
+    runs = [
+        RunResult(
+            row=row, seed=seed, settings={}, learned_from="", archive_snapshot="SNAP", parameters=1, weights_sha256=""
+        )
+        for row in rows
+        for seed in seeds
+    ]
+    found = [
+        {condition: scores(number, seed, worse) for worse, condition in enumerate(conditions)}
+        for number in range(len(rows))
+        for seed in seeds
+    ]
+    result = ExperimentResult(
+        title=f"The title of {name}",
+        question="",
+        rows=tuple(Row(name=row) for row in rows),
+        reference=reference or rows[0],
+        seeds=seeds,
+        interventions=interventions,
+        worlds=worlds,
+        leads=leads,
+        conditions=conditions,
+        circumstances=Circumstances(date=date(2021, 1, 1), software="", processor=""),
+        runs=tuple(runs),
+    )
+    write_results(Path(folder) / name, Results(result, found))
+    return Path(folder) / name
 
 
 @pytest.fixture
@@ -120,9 +168,7 @@ def experiments(tmp_path):
     folder = tmp_path / "experiments"
     make_runs(folder, "table3a", ["none", "add", "cross"], reference="cross")
     make_runs(folder, "table3c", ["whole", "R1 a part"])
-    conditions = ("as it is", "wind zero", "reverse-wind")
-    place = make_runs(folder, "counterfactuals", ["cran-pm", "simvp"], conditions=conditions)
-    (place / "worlds.csv").write_text(",factual,reverse-wind\n")
+    make_runs(folder, "counterfactuals", ["cran-pm", "simvp"], interventions=("wind zero",), worlds=("reverse-wind",))
     return folder
 
 
@@ -136,7 +182,7 @@ def drawn(name, given):
 
 @pytest.mark.parametrize("name", [*SCORED, "ablation", "counterfactuals"])
 def test_figures_look_as_they_did(verified, experiments, name):
-    given = Given(verified=verified, experiments=experiments)
+    given = FigureInputs(verified=verified, experiments=experiments)
     with drawing():
         figure = FIGURES[name].draw(given)
         check_golden(name, figure)
@@ -147,7 +193,7 @@ def test_figures_look_as_they_did(verified, experiments, name):
 
 
 def test_errors_by_lead_are_drawn_and_named(verified):
-    figure = drawn("leads", Given(verified=verified))
+    figure = drawn("leads", FigureInputs(verified=verified))
     lines = {tuple(line.get_ydata()): line for line in figure.axes[0].lines}
     ours = lines[8.0, 10.0, 12.0]
     assert (ours.get_color(), ours.get_linewidth()) == (HIGHLIGHT, 2.6)
@@ -174,7 +220,7 @@ def test_series_break_where_days_are_missing(verified):
     shown, values = broken(days, np.array([1.0, 2, 3, 4]))
     assert str(shown[3]) == "2021-01-04"
     assert np.isnan(values).tolist() == [False, False, False, True, False]
-    figure = drawn("regions", Given(verified=verified, region="Po Valley", lead=2))
+    figure = drawn("regions", FigureInputs(verified=verified, region="Po Valley", lead=2))
     axes, bars = figure.axes
     assert [line.get_label() for line in axes.lines] == ["truth", "persistence", "cran-pm", "simvp"]
     assert [bar.get_width() for bar in bars.patches] == [11, 11.4, 12, 13, 14]  # the best above
@@ -187,7 +233,7 @@ def test_the_density_of_pixels_has_truth_across_and_forecast_up():
 
 
 def test_mean_maps_tell_slope_and_number(verified):
-    figure = drawn("transfer", Given(verified=verified, methods=("cran-pm",)))
+    figure = drawn("transfer", FigureInputs(verified=verified, methods=("cran-pm",)))
     (told,) = [text.get_text() for axes in figure.axes for text in axes.texts if "RMSE" in text.get_text()]
     assert "y = 0.50 x + 4.00" in told
     assert f"N {60 * 80 - 25:,}" in told
@@ -199,9 +245,9 @@ def test_mean_maps_tell_slope_and_number(verified):
 def test_the_target_counts_what_is_met_and_what_lies_beyond(verified):
     scores = make_scores()
     target = {"in": [0.3, 0.4], "out": [1.2, 0.0], "far": [9.0, 0.0], "too few days": [None, None]}
-    scores["methods"]["cran-pm"]["leads"]["T+1"]["fairmode"] = {"mqi_90": 1.5, "target": target}
+    scores["methods"]["cran-pm"]["leads"]["T+1"]["fairmode"] = fairmode(1.5, target)
     (verified / "scores.json").write_text(json.dumps(scores))
-    (axes,) = drawn("target", Given(verified=verified, methods=("cran-pm",))).axes
+    (axes,) = drawn("target", FigureInputs(verified=verified, methods=("cran-pm",))).axes
     assert axes.get_title("left") == "(a) cran-pm\nMQI$_{90}$ 1.50"
     assert [text.get_text() for text in axes.texts] == ["1 of 3 met, 1 beyond"]
     assert axes.lines[-1].get_xydata().tolist() == [[0.3, 0.4], [1.2, 0.0], [9.0, 0.0]]
@@ -214,7 +260,7 @@ def test_reliability_is_the_mean_truth_of_the_forecasts_bin():
 
 
 def test_reliability_is_drawn_from_both_tables(verified):
-    pixels, stations, cells, _ = drawn("reliability", Given(verified=verified, methods=("cran-pm",))).axes
+    pixels, stations, cells, _ = drawn("reliability", FigureInputs(verified=verified, methods=("cran-pm",))).axes
     assert pixels.lines[0].get_ydata()[0] == pytest.approx((3 * 0.1 + 8 * 0.02) / 0.12)
     assert stations.lines[0].get_xydata()[-1].tolist() == [60, 70]  # the last bin has too few pairs
     share = cells.images[0].get_array()
@@ -222,7 +268,7 @@ def test_reliability_is_drawn_from_both_tables(verified):
 
 
 def test_spectra_have_kilometres(verified):
-    figure = drawn("spectra", Given(verified=verified, lead=1))
+    figure = drawn("spectra", FigureInputs(verified=verified, lead=1))
     line = figure.axes[0].lines[0]
     assert line.get_xdata()[0] == pytest.approx(2 * 2**0.5 * KM_PER_PIXEL)
     assert pytest.approx(1.112, abs=0.001) == KM_PER_PIXEL
@@ -236,7 +282,7 @@ def test_many_methods_are_told_apart():
 
 
 def test_notes_tell_source_days_and_what_is_left_away(verified):
-    told = drawn("transfer", Given(verified=verified)).texts[1].get_text().replace("\n", " ")
+    told = drawn("transfer", FigureInputs(verified=verified)).texts[1].get_text().replace("\n", " ")
     assert "simulated data · not a real observation" in told
     assert "20 start days 2021-01-01..2021-01-20 · archive snapshot SNAP · 1 days left out" in told
     assert "not drawn: cams, climax (choose with --methods)" in told
@@ -251,22 +297,22 @@ def test_scores_that_do_not_serve_are_refused(verified, tmp_path):
         ({"region": "Mars"}, r"--region among all, Po Valley; found Mars"),
     ):
         with pytest.raises(CranpmError, match=message):
-            draw_figure("regions", Given(verified=verified, **changes), path)
-    with pytest.raises(CranpmError, match=r"scores at .*; found no such file\. Make them with `cranpm verify"):
-        Verified.of(Given(verified=tmp_path))
-    old = make_scores()
-    for method in old["methods"].values():
-        del method["leads"]["T+1"]["fields"]["1 km"]["all"]["joint"]
-    (verified / "scores.json").write_text(json.dumps(old))
-    with pytest.raises(CranpmError, match=r"joint in .*found scores of an older version\. Verify again"):
-        draw_figure("reliability", Given(verified=verified), path)
+            draw_figure("regions", FigureInputs(verified=verified, **changes), path)
+    with pytest.raises(CranpmError, match=r"of this version at .*; found no such file\. Verify again: `cranpm verify"):
+        ScoresData.of(FigureInputs(verified=tmp_path))
+    for missing in ("format", "metrics"):
+        old = make_scores()
+        del old[missing]
+        (verified / "scores.json").write_text(json.dumps(old))
+        with pytest.raises(CranpmError, match=r"found scores of another version\. Verify again.*sums are still valid"):
+            draw_figure("reliability", FigureInputs(verified=verified), path)
     (verified / "scores.json").write_text("{")
-    with pytest.raises(CranpmError, match=r"scores at .*Expecting property name"):
-        draw_figure("leads", Given(verified=verified), path)
+    with pytest.raises(CranpmError, match=r"scores of this version at .*Invalid JSON"):
+        draw_figure("leads", FigureInputs(verified=verified), path)
     (verified / "series.csv").unlink()
     (verified / "scores.json").write_text(json.dumps(make_scores()))
     with pytest.raises(CranpmError, match=r"rows in .*series\.csv; found none"):
-        draw_figure("regions", Given(verified=verified), path)
+        draw_figure("regions", FigureInputs(verified=verified), path)
     assert not path.exists()
 
 
@@ -274,7 +320,7 @@ def test_scores_that_do_not_serve_are_refused(verified, tmp_path):
 
 
 def test_an_ablation_shows_seeds_mean_and_reference(experiments):
-    figure = drawn("ablation", Given(experiments=experiments, lead=1))
+    figure = drawn("ablation", FigureInputs(experiments=experiments, lead=1))
     first, second = figure.axes
     assert first.get_title("left") == "(a) The title of table3a"
     assert second.get_title("left") == "(b) The title of table3c"
@@ -287,25 +333,42 @@ def test_an_ablation_shows_seeds_mean_and_reference(experiments):
 
 
 def test_what_is_lost_is_skill(experiments):
-    trials = Trials.load(experiments / "counterfactuals")
-    assert (trials.conditions, trials.worlds) == (["wind zero", "reverse-wind"], ["reverse-wind"])
-    assert lost_points(trials, ["wind zero", "reverse-wind"], 1) == pytest.approx(np.array([[5, 10], [5, 10]]))
+    data = ExperimentData.load(experiments / "counterfactuals")
+    assert (data.interventions, data.worlds) == (["wind zero"], ["reverse-wind"])
+    assert lost_points(data, ["wind zero", "reverse-wind"], 1) == pytest.approx(np.array([[5, 10], [5, 10]]))
 
 
 def test_an_archive_names_the_source_of_runs_only_if_they_came_from_it(experiments, archive):
-    trials = Trials.load(experiments / "table3a")
-    assert "its source is told where --archive is given" in trials.notes(archive)[0]
+    data = ExperimentData.load(experiments / "table3a")
+    assert "its source is shown where --archive is given" in data.notes(archive)[0]
 
 
 def test_experiments_that_do_not_serve_are_refused(experiments, tmp_path):
     with pytest.raises(CranpmError, match="at least one of table3a"):
-        drawn("ablation", Given(experiments=tmp_path))
-    pq.write_table(pa.table({"row": ["a"]}), experiments / "table3a" / "runs.parquet")
-    with pytest.raises(CranpmError, match=r"runs of an experiment at .*found no column seed, condition"):
-        draw_figure("ablation", Given(experiments=experiments), tmp_path / "x.png")
-    (experiments / "counterfactuals" / "table.md").unlink()
-    with pytest.raises(CranpmError, match=r"table\.csv and table\.md beside; found .*No such file"):
-        draw_figure("counterfactuals", Given(experiments=experiments), tmp_path / "x.png")
+        drawn("ablation", FigureInputs(experiments=tmp_path))
+    pq.write_table(pa.table({"row": ["a"]}), experiments / "table3a" / "sums.parquet")
+    with pytest.raises(CranpmError, match=r"experiment\.json and sums\.parquet in .*; found KeyError: .*seed"):
+        draw_figure("ablation", FigureInputs(experiments=experiments), tmp_path / "x.png")
+    (experiments / "counterfactuals" / "sums.parquet").unlink()
+    with pytest.raises(CranpmError, match=r"sums\.parquet in .*; found FileNotFoundError"):
+        draw_figure("counterfactuals", FigureInputs(experiments=experiments), tmp_path / "x.png")
+    (experiments / "counterfactuals" / "experiment.json").write_text('{"title": "no rows"}')
+    with pytest.raises(CranpmError, match=r"experiment\.json and .*; found ValidationError"):
+        draw_figure("counterfactuals", FigureInputs(experiments=experiments), tmp_path / "x.png")
+
+
+def test_a_figure_of_a_plugin_is_drawn_by_name_and_with_all(verified, tmp_path):
+    install(tmp_path, "own_figure")
+    options = ["--verified", str(verified)]
+    one = run_with_plugins(tmp_path, "figure", "bias", *options, "--out", str(tmp_path / "bias.png"))
+    assert one.returncode == 0, one.stderr
+    assert Image.open(tmp_path / "bias.png").width > 300
+    every = run_with_plugins(tmp_path, "figure", "--all", *options, "--out", str(tmp_path / "all"), "--dpi", "30")
+    assert every.returncode == 0, every.stderr
+    assert (tmp_path / "all" / "bias.png").is_file()
+    wrong = run_with_plugins(tmp_path, "figure", "sunset", *options, "--out", str(tmp_path / "x.png"))
+    assert wrong.returncode == 1
+    assert "spectra, bias" in " ".join(wrong.stderr.split())
 
 
 # Commands

@@ -13,7 +13,7 @@ from cranpm.core.errors import CranpmError
 from cranpm.forecasting.engine import predict
 from cranpm.forecasting.publication import Publication, publish
 from cranpm.forecasting.publication.points import box
-from cranpm.verification import Plan, Product, Simple, all_tables, judge, mean_maps, write, write_means
+from cranpm.verification import Plan, Product, Simple, all_tables, mean_maps, score, summarise, write, write_means
 from cranpm.views.figures import product_maps  # noqa: F401  registers png
 from cranpm.views.report import write_report
 
@@ -86,9 +86,10 @@ def test_a_verification(folder, archive, tmp_path):
         (1,),
         False,
     )
-    scores = judge(plan, days, verified)
-    tables = all_tables(scores, "persistence")
-    write(scores, tables, verified)
+    scores = score(plan, days, verified)
+    summary = summarise(scores, "persistence")
+    tables = all_tables(scores, summary)
+    write(scores, summary, tables, verified)
     text = checked(write_report(verified, tmp_path / "verified.html"))
     for table in tables:
         assert table.rows[-1][-1].replace("'", "&#39;") in text

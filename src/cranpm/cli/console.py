@@ -28,6 +28,11 @@ def printable(text: str) -> str:
 ArchivePath = Annotated[str, typer.Argument(metavar="ARCHIVE", help="Folder or s3://, gs://, az:// URL of an archive.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar; only results and errors.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Number of local processes that share the work.")]
+Cluster = Annotated[
+    str | None,
+    typer.Option("--cluster", metavar="ADDRESS", help="Use the workers of a dask scheduler: tcp://HOST:PORT."),
+]
 Overrides = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one setting.")]
 
 

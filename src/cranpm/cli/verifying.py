@@ -1,4 +1,4 @@
-"""The command that judges forecasts."""
+"""The command that verifies forecasts."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table as Shown
 
-from cranpm.cli.console import Quiet, err, out, progress_bar
+from cranpm.cli.console import Cluster, Jobs, Quiet, err, out, progress_bar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,49 +14,67 @@ if TYPE_CHECKING:
 
     from cranpm.archive.store import Archive
     from cranpm.baselines import DampedPersistence
-    from cranpm.verification import Method, Table
+    from cranpm.verification import Method, TextTable
 
 PRINTED = ("table1-1km", "table1-25km", "table2")
 
 
 def verify(
-    archive: Annotated[str, typer.Option(help="Archive that holds the truth.")],
-    days: Annotated[str, typer.Option(help="Start days: a year, a day, or FIRST..LAST.")],
-    folder: Annotated[Path, typer.Option("--out", help="Folder for scores and tables; a stopped run goes on there.")],
+    archive: Annotated[str, typer.Option(help="The archive that holds the truth.")],
+    days: Annotated[str, typer.Option(help="The start days: a year, a day, or FIRST..LAST.")],
+    folder: Annotated[
+        Path, typer.Option("--out", help="Folder for scores and tables. A command that was stopped continues there.")
+    ],
     forecasts: Annotated[
         list[str] | None,
         typer.Option(help="Folder of forecasts, or anybody's CF NetCDF, as PLACE or NAME=PLACE; repeat for several."),
     ] = None,
     baselines: Annotated[
-        str, typer.Option(help="Simple opponents: persistence, damped, climatology, cams, comma-separated; or none.")
+        str, typer.Option(help="Simple baselines, comma-separated: persistence, damped, climatology, cams; or none.")
     ] = "persistence",
     fit_days: Annotated[
-        str | None, typer.Option(help="Training days on which damped persistence and climatology are fitted.")
+        str | None, typer.Option(help="The training days on which damped persistence and climatology are fitted.")
     ] = None,
-    leads: Annotated[str, typer.Option(help="Days ahead, comma-separated.")] = "1,2,3",
-    every: Annotated[int, typer.Option(min=1, help="Take every n-th start day.")] = 1,
-    reference: Annotated[str, typer.Option(help="Method that the changes in table 1 are against.")] = "persistence",
-    paper: Annotated[bool, typer.Option("--paper", help="Show the paper's own numbers beside, labelled.")] = False,
+    leads: Annotated[
+        str | None, typer.Option(help="The numbers of days ahead, comma-separated. The default is 1,2,3.")
+    ] = None,
+    every: Annotated[int, typer.Option(min=1, help="Take every n-th start day only.")] = 1,
+    reference: Annotated[str, typer.Option(help="The method that the others are compared with.")] = "persistence",
+    paper: Annotated[bool, typer.Option("--paper", help="Show the numbers of the paper in more columns.")] = False,
     similarity: Annotated[
-        bool, typer.Option("--ssim/--no-ssim", help="Structural similarity, the slowest part.")
+        bool, typer.Option("--ssim/--no-ssim", help="Compute structural similarity, which takes the most time.")
     ] = True,
     means: Annotated[
-        bool, typer.Option("--means", help="Compare the mean maps of the first lead over the days, too.")
+        bool, typer.Option("--means", help="Also compare the maps of the mean over the days at the first lead.")
     ] = False,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes that share the days.")] = 1,
+    jobs: Jobs = 1,
+    cluster: Cluster = None,
     quiet: Quiet = False,
 ) -> None:
-    """Verify forecasts against the archive: the paper's tables 1 and 2 with intervals, and what agencies report.
+    """Compare forecasts with the truth in an archive: tables 1 and 2 of the paper, and what agencies report.
 
-    Writes scores.json, tables.md and a CSV of every table. Days that one method lacks are left out for all.
+    Writes scores.json, tables.md and a CSV file of every table. A day that one method lacks is left out for all
+    methods. Statistics that plugins register are computed and printed too.
     """
     from cranpm.archive.store import Archive
-    from cranpm.core.days import parse_days, parse_leads
+    from cranpm.core.cluster import open_pool
+    from cranpm.core.days import LEADS, parse_days, parse_leads
     from cranpm.core.errors import CranpmError
-    from cranpm.verification import Plan, all_tables, judge, mean_maps, means_table, open_forecasts, write, write_means
+    from cranpm.verification import (
+        STATISTICS,
+        Plan,
+        all_tables,
+        mean_maps,
+        means_table,
+        open_forecasts,
+        score,
+        summarise,
+        write,
+        write_means,
+    )
 
     opened = Archive(archive)
-    ahead, wanted = parse_leads(leads), list(parse_days(days))[::every]
+    ahead, wanted = parse_leads(leads) if leads else LEADS, list(parse_days(days))[::every]
     methods: list[Method] = [*_simple(opened, baselines, fit_days, wanted, ahead)]
     for given in forecasts or ():
         name, _, place = given.rpartition("=")
@@ -67,17 +85,18 @@ def verify(
             found=reference,
             remedy="Name one of the methods.",
         )
-    plan = Plan(opened, methods, ahead, similarity)
-    with progress_bar("verify", 1, quiet) as bar:
-        scores = judge(plan, wanted, folder, jobs, bar.reach)
+    plan = Plan(opened, methods, ahead, tuple(name for name in STATISTICS if similarity or name != "ssim"))
+    with progress_bar("verify", 1, quiet) as bar, open_pool(jobs, cluster) as pool:
+        scores = score(plan, wanted, folder, pool, bar.reach)
     with err.status("summing up", spinner="dots"):
-        tables = all_tables(scores, reference, paper)
+        summary = summarise(scores, reference)
+        tables = all_tables(scores, summary, paper)
     if means:
         with progress_bar("mean maps", len(scores.days), quiet) as bar:
             maps = mean_maps(plan, scores.days, ahead[0], bar.reach)
         write_means(maps, folder / "means.nc")
         tables.append(means_table(maps))
-    write(scores, tables, folder)
+    write(scores, summary, tables, folder)
     for table in tables:
         if table.name in PRINTED:
             out.print(_shown(table))
@@ -87,9 +106,9 @@ def verify(
 
 
 def _simple(
-    archive: "Archive", baselines: str, fit_days: str | None, judged: "Sequence[date]", leads: tuple[int, ...]
+    archive: "Archive", baselines: str, fit_days: str | None, verified: "Sequence[date]", leads: tuple[int, ...]
 ) -> "list[Method]":
-    """The simple opponents; what is fitted may not touch the days that are judged."""
+    """The simple baselines; what is fitted must not use the days that are verified."""
     from cranpm.archive.day_data import Quality
     from cranpm.baselines import FITTED, fit_damped, simple
     from cranpm.core.days import check_leakage, parse_days, usable
@@ -105,13 +124,13 @@ def _simple(
             raise CranpmError(
                 expected="days to fit on in the archive", found=f"none in {fit_days}", remedy="Give other --fit-days."
             )
-        check_leakage(learned, judged, leads)
+        check_leakage(learned, verified, leads)
         with err.status("fitting climatology and damping", spinner="dots"):
             fitted = fit_damped(archive, learned, leads)
     return [Simple(name, simple(name, archive, fitted)) for name in names]
 
 
-def _shown(table: "Table") -> Shown:
+def _shown(table: "TextTable") -> Shown:
     """RMSE and its change alone, without intervals: what fits a terminal. The files have everything."""
     shown = Shown(title=table.title, caption="* certain at 95 %; intervals and all other figures are in the files")
     rmse, change = ([i for i, name in enumerate(table.header) if what in name] for what in (" RMSE", "change against"))

@@ -5,13 +5,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from matplotlib import colors
-from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from cranpm.core.errors import CranpmError
@@ -23,9 +20,7 @@ from cranpm.network.context import DayContext
 from cranpm.network.elevation_attention import ElevationAttention
 from cranpm.network.tile_geometry import PairGeometry
 from cranpm.training.inputs import Inputs
-from cranpm.verification.table import Table
-from cranpm.views.figures import check_picture, data_label, draw_coast, extent
-from cranpm.views.figures.style import INK
+from cranpm.verification.table import TextTable
 from cranpm.weights import Weights
 
 VIEWS = ("as learned", "without wind bias", "without biases")
@@ -145,8 +140,8 @@ def moved(network: CranPM, inputs: Inputs, day: date, window: Window, lead: int 
     def compare(name: str, logits: Tensor, biases: Mapping[str, Tensor]) -> None:
         whole = sum(biases.values(), start=logits)
         for cause, bias in biases.items():
-            apart = torch.softmax(whole, dim=3) - torch.softmax(whole - bias, dim=3)
-            found[cause, name] = float(apart.abs().sum(dim=3).mean() / 2)
+            change = torch.softmax(whole, dim=3) - torch.softmax(whole - bias, dim=3)
+            found[cause, name] = float(change.abs().sum(dim=3).mean() / 2)
 
     def branch(name: str, layer: ElevationAttention, arguments: tuple[Any, ...]) -> None:
         tokens, elevation_m, valid, *others = arguments
@@ -167,14 +162,14 @@ def moved(network: CranPM, inputs: Inputs, day: date, window: Window, lead: int 
     return found
 
 
-def moved_table(by_day: Sequence[Mapping[tuple[str, str], float]]) -> Table:
+def moved_table(by_day: Sequence[Mapping[tuple[str, str], float]]) -> TextTable:
     """Bias x layer: share of the attention that it moves, mean over days."""
     rows: list[tuple[str, ...]] = [
         (cause, layer, f"{100 * np.mean([day[cause, layer] for day in by_day]):.1f} %")
         for cause, layer in sorted(by_day[0])
     ]
     note = "Half of the sum of |weights with it - weights without it|, mean over heads, queries and the days above."
-    return Table("moved", "Share of the attention that each bias moves", ("bias", "layer", "share"), rows, (note,))
+    return TextTable("moved", "Share of the attention that each bias moves", ("bias", "layer", "share"), rows, (note,))
 
 
 def wind_over(wind: Array, coarse: Grid, tile: Grid) -> tuple[float, float]:
@@ -185,12 +180,14 @@ def wind_over(wind: Array, coarse: Grid, tile: Grid) -> tuple[float, float]:
 
 
 def windiest(inputs: Inputs, days: Sequence[date], window: Window) -> dict[str, date]:
-    """The days of the strongest west and east wind over a tile."""
+    """The days of the strongest west and of the strongest east wind over a tile; a wind that no day has is absent."""
     if not days:
         raise CranpmError(expected="days with a day before them in the archive", found="none", remedy="Choose others.")
     coarse, tile = inputs.archive.domain.coarse, inputs.archive.domain.fine.window(*window)
-    along = {day: wind_over(inputs.day(day).wind[0].numpy(), coarse, tile)[0] for day in days}
-    return {WINDS[0]: max(along, key=lambda day: along[day]), WINDS[1]: min(along, key=lambda day: along[day])}
+    eastward = {day: wind_over(inputs.day(day).wind[0].numpy(), coarse, tile)[0] for day in days}
+    west, east = max(days, key=lambda day: eastward[day]), min(days, key=lambda day: eastward[day])
+    found = {WINDS[0]: west} if eastward[west] > 0 else {}
+    return found | ({WINDS[1]: east} if eastward[east] < 0 else {})
 
 
 def tile_in(window: Window, grid: Grid, size: int) -> Window:
@@ -216,55 +213,30 @@ def strengths(network: CranPM) -> dict[str, list[float]]:
     return found
 
 
-def upwind_table(looks: dict[tuple[str, str], Look]) -> Table:
-    """Wind x view: share of the attention that goes upwind."""
-    rows = []
-    for wind in WINDS:
-        first = looks[wind, VIEWS[0]]
-        u, v = first.wind_ms
-        shares = (f"{100 * looks[wind, view].upwind_share():.1f} %" for view in VIEWS)
-        rows.append((f"{wind}, {first.day} ({u:+.1f}, {v:+.1f} m/s)", *shares))
+def upwind_table(looks: Mapping[tuple[str, str], Look]) -> TextTable:
+    """Wind x view: share of the attention that goes upwind; says so where no day has a wind."""
+    rows = [_upwind_row(looks, wind) for wind in WINDS]
     title = "Share of the attention that goes upwind of the tile"
     note = "Of the attention along the wind: 50 % is no preference. Mean over layers, heads and the tile's tokens."
-    return Table("attention", title, ("wind over the tile (u, v)", *VIEWS), rows, (note,))
+    return TextTable("attention", title, ("wind over the tile (u, v)", *VIEWS), rows, (note,))
 
 
-def strength_table(network: CranPM) -> Table:
+def _upwind_row(looks: Mapping[tuple[str, str], Look], wind: str) -> tuple[str, ...]:
+    if (wind, VIEWS[0]) not in looks:
+        return (f"{wind}: none of the days", *("" for _ in VIEWS))
+    first = looks[wind, VIEWS[0]]
+    u, v = first.wind_ms
+    shares = (f"{100 * looks[wind, view].upwind_share():.1f} %" for view in VIEWS)
+    return (f"{wind}, {first.day} ({u:+.1f}, {v:+.1f} m/s)", *shares)
+
+
+def strength_table(network: CranPM) -> TextTable:
     """Learned strengths by layer."""
     rows = [
         (name.rpartition(".")[2], name.rpartition(".")[0], ", ".join(f"{value:.2f}" for value in values))
         for name, values in strengths(network).items()
     ]
     note = "alpha (elevation) and beta (wind) begin at 1, nearness (distance) at 2 to 64 per 1000 km, reach at 0 or 1."
-    return Table("strengths", "Learned strengths of biases", ("strength", "layer", "by head"), sorted(rows), (note,))
-
-
-def draw_looks(looks: dict[tuple[str, str], Look], inputs: Inputs, path: Path) -> None:
-    """Maps, one column a wind and one row a view, in one colour scale."""
-    check_picture(path)
-    figure = Figure(figsize=(10.5, 12), dpi=120, layout="constrained")
-    panels = figure.subplots(3, 2, sharex=True, sharey=True)
-    top = max(look.together.max() for look in looks.values())
-    norm = colors.PowerNorm(0.5, 0, 100 * top)
-    for (row, view), (col, wind) in ((r, c) for r in enumerate(VIEWS) for c in enumerate(WINDS)):
-        axes, seen = panels[row, col], looks[wind, view]
-        image = axes.imshow(100 * seen.together, extent=extent(seen.grid), cmap="YlGnBu", norm=norm, aspect=1.4)
-        draw_coast(axes, inputs.archive)
-        west, east, south, north = extent(seen.tile)
-        axes.plot([west, east, east, west, west], [north, north, south, south, north], color="#c2410c", linewidth=1.8)
-        u, v = seen.wind_ms
-        speed = float(np.hypot(u, v))
-        middle = ((west + east) / 2, (north + south) / 2)
-        axes.quiver(
-            *middle, u / speed, v / speed, color=INK, edgecolor="white", linewidth=1.2, scale=8, width=0.014, zorder=3
-        )
-        axes.set_title(
-            f"{wind} wind, {speed:.1f} m s$^{{-1}}$, {seen.day}\n{view}: {100 * seen.upwind_share():.0f} % upwind",
-            loc="left",
-            fontsize=10.5,
-        )
-    figure.supxlabel("longitude (°E)", fontsize=10)
-    figure.supylabel("latitude (°N)", fontsize=10)
-    figure.colorbar(image, ax=panels, label="attention (% a coarse token)", shrink=0.7)
-    figure.suptitle(f"Where the tile (box) looks · {data_label(inputs.archive)}", fontsize=12, x=0.02, ha="left")
-    figure.savefig(path, format="png")
+    return TextTable(
+        "strengths", "Learned strengths of biases", ("strength", "layer", "by head"), sorted(rows), (note,)
+    )

@@ -47,7 +47,7 @@ class Intervened(Inputs):
         return replace(as_it_is, fine=fine)
 
     def mean(self, channels: list[int]) -> Tensor:
-        """Training means of channels, shaped to stand in for their fields."""
+        """Training means of channels, shaped to replace their fields."""
         return torch.tensor([self._scales.mean[channel] for channel in channels])[None, :, None, None]
 
     def another_day(self, day: date) -> date:

@@ -1,95 +1,79 @@
 """The tables of an experiment: means and spreads over seeds, and intervals of the difference to the reference."""
 
-import json
-import os
-import platform
-from collections.abc import Mapping, Sequence
-from datetime import date
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from cranpm import __version__
-from cranpm.experiments.run import FACTUAL, load_result
-from cranpm.experiments.spec import BUDGETS, Experiment, Job
-from cranpm.training.tile_scores import METHODS, TileScores
-from cranpm.verification.bootstrap import Interval, draws_for, rmse_change
-from cranpm.verification.table import SURE, Table, percent
-
-Results = Mapping[str, Sequence[Mapping[str, TileScores]]]
-"""By row, by seed, by condition."""
+from cranpm.core.errors import CranpmError
+from cranpm.experiments.results import AS_IT_IS, NETWORK, ErrorSums, ExperimentResult, Results, read_results
+from cranpm.experiments.spec import BUDGETS
+from cranpm.verification.bootstrap import Interval, resamples_for, rmse_change
+from cranpm.verification.table import SURE, TextTable, percent
 
 
-def report(experiment: Experiment, found: list[Job], out: Path, name: str) -> list[Table]:
-    """Write `runs.parquet`, `table.md` and a CSV of each table into a folder of the experiment; the tables."""
-    loaded = [(job, *load_result(job, out)) for job in found]
-    lines = [
-        {"row": job.row, "seed": job.seed, "condition": condition}
-        | facts
-        | scores.row()
-        | {"settings": json.dumps(job.settings.to_json())}
-        for job, by_condition, facts in loaded
-        for condition, scores in by_condition.items()
-    ]
-    results: dict[str, list[Mapping[str, TileScores]]] = {}
-    for job, scores, _ in loaded:
-        results.setdefault(job.row, []).append(scores)
-    made = [rows_table(experiment, results)]
-    if experiment.interventions:
-        made.append(interventions_table(experiment, results))
-    if experiment.worlds:
-        made.append(worlds_table(experiment, results))
-    folder = out / name
-    folder.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_pylist(lines), folder / "runs.parquet")
+def report(folder: Path) -> list[TextTable]:
+    """Write `table.md` and a CSV of each table beside an experiment's result; returns the tables."""
+    results = read_results(folder)
+    made = tables(results)
     for one in made:
         (folder / f"{one.name}.csv").write_text(one.csv())
-    circumstances = _circumstances(experiment, found, [facts for _, _, facts in loaded])
-    start = f"# {experiment.title}\n\n*{experiment.question}*\n\n{circumstances}\n"
+    start = f"# {results.result.title}\n\n*{results.result.question}*\n\n{circumstances(results.result)}\n"
     (folder / "table.md").write_text("\n".join([start, *(one.markdown() for one in made)]))
     return made
 
 
-def _circumstances(experiment: Experiment, found: list[Job], facts: Sequence[Mapping[str, Any]]) -> str:
+def tables(results: Results) -> list[TextTable]:
+    """All tables of an experiment, from its data alone."""
+    if not results.result.complete:
+        raise CranpmError(
+            expected=f"every row of the experiment {results.result.title} with every seed",
+            found=f"{len(results.result.runs)} runs",
+            remedy="Give the command again without --only: it does the runs that are missing.",
+        )
+    made = [rows_table(results)]
+    if results.result.interventions:
+        made.append(interventions_table(results))
+    if results.result.worlds:
+        made.append(worlds_table(results))
+    return made
+
+
+def circumstances(result: ExperimentResult) -> str:
     """What a reader needs to make it again."""
-    snapshots = ", ".join(dict.fromkeys(str(one["archive_snapshot"]) for one in facts))
-    settings, budget = found[0].settings, ", ".join(BUDGETS[experiment.budget]) or "all of it"
+    snapshots = ", ".join(dict.fromkeys(run.archive_snapshot for run in result.runs))
+    splits, budget = result.runs[0].settings["splits"], ", ".join(BUDGETS[result.budget]) or "all of it"
+    made = result.circumstances
     return (
-        f"Table made on {date.today()} by cranpm {__version__} on {os.cpu_count()} cores ({platform.machine()}), from "
-        f"the archive snapshot {snapshots}; budget {experiment.budget} ({budget}) of {experiment.recipe}, "
-        f"learned from {settings.splits.train}, judged on {experiment.score_days} days of {settings.splits.test}, "
-        f"{experiment.score_tiles} tiles each, the same for all rows."
+        f"Table made on {made.date} by {made.software} on {made.processor}, from the archive snapshot {snapshots}; "
+        f"budget {result.budget} ({budget}) of {result.recipe}, learned from {splits['train']}, scored on "
+        f"{result.score_days} days of {splits['test']}, {result.score_tiles} tiles each, the same for all rows."
     )
 
 
-def rows_table(experiment: Experiment, results: Results) -> Table:
-    """One row a row of the experiment."""
-    by_row = {name: [part[FACTUAL] for part in parts] for name, parts in results.items()}
-    reference = by_row[experiment.reference]
-    leads, titles = reference[0].leads, (f"against {experiment.reference}", "each seed")
+def rows_table(results: Results) -> TextTable:
+    """One line per row of the experiment."""
+    result, reference = results.result, results.of(results.result.reference)
+    leads, titles = result.leads, (f"against {result.reference}", "each seed")
     header = ("", *(part for lead in leads for part in (f"T+{lead} RMSE", *titles)))
     rows = []
-    for row in experiment.rows:
-        compared = by_row[row.against or experiment.reference] if row.name != experiment.reference else None
-        cells = [_cells(by_row[row.name], compared, lead) for lead in leads]
+    for row in result.rows:
+        compared = results.of(row.against or result.reference) if row.name != result.reference else None
+        cells = [_cells(results.of(row.name), compared, lead) for lead in leads]
         if row.against is not None:
             cells = [(rmse, f"{change} against {row.against}", alone) for rmse, change, alone in cells]
         rows.append((row.name, *(cell for of_lead in cells for cell in of_lead)))
-    for name in METHODS[1:]:
+    for name in [name for name in reference[0].sums if name != NETWORK]:
         rows.append((name, *(cell for lead in leads for cell in (f"{reference[0].rmse(lead, name):.2f}", "", ""))))
-    seeds = len(experiment.seeds)
+    seeds = len(result.seeds)
     notes = (
         f"RMSE (ug m-3) of {seeds} seed{'s: mean ± standard deviation' if seeds > 1 else ''}.",
         "Each seed: change (%) against the reference of the same seed, which saw the same days.",
         SURE,
     )
-    return Table("table", experiment.title, header, rows, notes)
+    return TextTable("table", result.title, header, rows, notes)
 
 
-def _cells(own: list[TileScores], reference: list[TileScores] | None, lead: int) -> tuple[str, str, str]:
+def _cells(own: list[ErrorSums], reference: list[ErrorSums] | None, lead: int) -> tuple[str, str, str]:
     """RMSE, the change against the reference over all seeds, and that of each seed."""
     rmse = [scores.rmse(lead) for scores in own]
     if reference is None:
@@ -98,42 +82,35 @@ def _cells(own: list[TileScores], reference: list[TileScores] | None, lead: int)
     return spread(rmse), percent(_change(own, reference, lead)), ", ".join(f"{value:+.1f}" for value in alone)
 
 
-def interventions_table(experiment: Experiment, results: Results) -> Table:
+def interventions_table(results: Results) -> TextTable:
     """Row x intervention: how RMSE at the first lead changes."""
-    lead = results[experiment.reference][0][FACTUAL].leads[0]
-    rows = [
-        (
-            row.name,
-            *(
-                percent(
-                    _change([part[name] for part in results[row.name]], [p[FACTUAL] for p in results[row.name]], lead)
-                )
-                for name in experiment.interventions
-            ),
-        )
-        for row in experiment.rows
-    ]
+    result, lead = results.result, results.result.leads[0]
+
+    def cell(row: str, name: str) -> str:
+        return percent(_change(results.of(row, name), results.of(row), lead))
+
+    rows = [(row.name, *(cell(row.name, name) for name in result.interventions)) for row in result.rows]
     title = f"Change of RMSE at T+{lead} when an input is taken away or made false"
-    return Table("interventions", title, ("", *experiment.interventions), rows, (SURE,))
+    return TextTable("interventions", title, ("", *result.interventions), rows, (SURE,))
 
 
-def worlds_table(experiment: Experiment, results: Results) -> Table:
-    """Row x world: skill against persistence there, and what share of the factual skill that is."""
-    lead = results[experiment.reference][0][FACTUAL].leads[0]
+def worlds_table(results: Results) -> TextTable:
+    """Row x world: skill relative to persistence there, and what share of the factual skill that is."""
+    result, lead = results.result, results.result.leads[0]
 
     def skill(row: str, world: str) -> float:
-        return float(np.mean([part[world].skill(lead, "persistence") for part in results[row]]))
+        return float(np.mean([scores.skill(lead, "persistence") for scores in results.of(row, world)]))
 
     rows = []
-    for row in experiment.rows:
-        here = skill(row.name, FACTUAL)
-        there = [skill(row.name, world) for world in experiment.worlds]
+    for row in result.rows:
+        here = skill(row.name, AS_IT_IS)
+        there = [skill(row.name, world) for world in result.worlds]
         shares = [f" ({100 * value / here:.0f} %)" if here > 0 else "" for value in there]
         cells = [f"{100 * value:+.1f} %{share}" for value, share in zip(there, shares, strict=True)]
         rows.append((row.name, f"{100 * here:+.1f} %", *cells))
     title = f"Skill against persistence at T+{lead} in other worlds, of networks that know the factual one"
     notes = ("In brackets: as a share of the factual skill, where that is above 0.",)
-    return Table("worlds", title, ("", "factual", *experiment.worlds), rows, notes)
+    return TextTable("worlds", title, ("", "factual", *result.worlds), rows, notes)
 
 
 def spread(values: list[float]) -> str:
@@ -141,8 +118,7 @@ def spread(values: list[float]) -> str:
     return f"{np.mean(values):.2f}" + (f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else "")
 
 
-def _change(own: list[TileScores], reference: list[TileScores], lead: int) -> Interval:
+def _change(own: list[ErrorSums], reference: list[ErrorSums], lead: int) -> Interval:
     """Over the same days, all seeds together."""
-    index = own[0].leads.index(lead)
-    pair = [np.sum([scores.tally.moments[:, 0, index] for scores in side], axis=0) for side in (own, reference)]
-    return rmse_change(np.stack(pair, axis=1), draws_for(own[0].days))
+    pair = [np.sum([scores.daily(lead)[:, :2] for scores in side], axis=0) for side in (own, reference)]
+    return rmse_change(np.stack(pair, axis=1), resamples_for(own[0].days))

@@ -1,60 +1,77 @@
-"""Runs of experiments, shared out among processes; what is done is never done again."""
+"""Runs of experiments, shared out among workers; a run whose result exists is never done again."""
 
 import fcntl
-import json
 import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+import platform
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
-from multiprocessing import get_context, parent_process
-from multiprocessing.process import BaseProcess
 from pathlib import Path
-from threading import Thread
-from typing import Any
 
-import numpy as np
-import torch
+from pydantic import ValidationError
 
-from cranpm.archive.store import SIMULATION, Archive, ArchiveInMemory
-from cranpm.core.days import reach, usable
+from cranpm import __version__
+from cranpm.archive.store import Archive, ArchiveInMemory
+from cranpm.core.cluster import Pool
 from cranpm.core.errors import CranpmError
 from cranpm.experiments.intervene import Intervened
-from cranpm.experiments.spec import Experiment, Job
+from cranpm.experiments.results import (
+    AS_IT_IS,
+    RESULT,
+    Circumstances,
+    ErrorSums,
+    ExperimentResult,
+    Outcome,
+    Results,
+    RunResult,
+    read_results,
+    write_results,
+)
+from cranpm.experiments.spec import Experiment, Job, run_identity, scoring_identity
+from cranpm.experiments.worlds import world_place
 from cranpm.network.cost import size
 from cranpm.network.scaling import Scales
-from cranpm.simulate import SimulationSettings
-from cranpm.simulate.job import simulate_archive
 from cranpm.training.inputs import Inputs
 from cranpm.training.loop import TrainingRun
 from cranpm.training.recipe import TrainSettings
-from cranpm.training.tile_scores import TileScores, fixed_tiles, score, spread_days
+from cranpm.training.tile_scores import METHODS, TileScores, fixed_tiles, score
 from cranpm.training.training_data import gather
-from cranpm.verification.tally import Tally
 from cranpm.weights import load_weights
 
-FACTUAL = "as it is"
-SIMULATED = frozenset(SimulationSettings.model_fields) - {"world", "first_day"}
-"""What counterfactual worlds have in common with the factual one."""
+Outcomes = Mapping[tuple[str, str], Outcome]
+"""By the identity of the run and of its test."""
 
 
-def run_folder(job: Job, out: Path) -> Path:
-    return out / "runs" / job.run
+@dataclass(frozen=True)
+class Study:
+    """An experiment, its runs and the folder in which its result is kept."""
+
+    experiment: Experiment
+    jobs: Sequence[Job]
+    folder: Path
 
 
-def result_file(job: Job, out: Path) -> Path:
-    return run_folder(job, out) / f"tested-{job.test}.npz"
+@dataclass(frozen=True)
+class Task:
+    """A run of one of several experiments."""
+
+    experiment: Experiment
+    job: Job
 
 
-def do(job: Job, experiment: Experiment, archive: Archive, out: Path) -> None:
-    """Train (or go on), judge the last weights on test days, and leave the result.
+def run_folder(job: Job, work: Path) -> Path:
+    """Where the states and weights of a run are kept."""
+    return work / "runs" / job.run
+
+
+def do(task: Task, archive: Archive, work: Path) -> Outcome:
+    """Train (or go on), and score the last weights on test days.
 
     Not the best: which epoch looks best on some validation days is chance, and would be taken for the row's merit.
     """
-    folder = run_folder(job, out)
+    job, experiment, folder = task.job, task.experiment, run_folder(task.job, work)
     here = job.settings.machine.model_copy(update={"workers": 0})  # the days are in this process' memory
     settings = job.settings.model_copy(update={"machine": here})
     if (folder / "test.json").is_file():
@@ -65,93 +82,38 @@ def do(job: Job, experiment: Experiment, archive: Archive, out: Path) -> None:
         material = run.data
     weights = load_weights(folder / "last")
     network, model = weights.network.eval(), settings.model
-    tiles = fixed_tiles(
-        archive.land(), model.tile_shape[0], material.test, experiment.score_days, experiment.score_tiles
-    )
+    days, each = experiment.score_days, experiment.score_tiles
+    tiles = fixed_tiles(archive.land(), model.tile_shape[0], material.test, days, each)
     scores = {
-        name: score(network, inputs, tiles, model.leads, material.damped)
-        for name, inputs in conditions(experiment, job, archive, out, material.scales)
+        name: error_sums(score(network, inputs, tiles, model.leads, material.damped))
+        for name, inputs in conditions(task, archive, work, material.scales)
     }
-    facts = {
-        "parameters": size(network),
-        "weights_sha256": weights.sha256,
-        "archive_snapshot": archive.snapshot,
-    }
-    found = result_file(job, out)
-    passing = found.with_name(f".{found.name}.{os.getpid()}")
-    with passing.open("wb") as file:
-        np.savez_compressed(
-            file,
-            facts=json.dumps(facts),
-            days=[str(day) for day in scores[FACTUAL].days],
-            conditions=list(scores),
-            moments=np.stack([one.tally.moments for one in scores.values()]).astype(np.float32),
-            joint=np.stack([one.tally.joint for one in scores.values()]).astype(np.float32),
-        )
-    os.replace(passing, found)
+    found = RunResult(
+        row=job.row,
+        seed=job.seed,
+        settings=job.settings.to_json(defaults=False),
+        learned_from=job.learned_from,
+        archive_snapshot=archive.snapshot,
+        parameters=size(network),
+        weights_sha256=weights.sha256,
+    )
+    return Outcome(found, scores)
 
 
-def load_result(job: Job, out: Path) -> tuple[dict[str, TileScores], dict[str, Any]]:
-    """Scores by condition, and facts of the run."""
-    with np.load(result_file(job, out)) as stored:
-        days = [date.fromisoformat(str(day)) for day in stored["days"]]
-        sums = (stored[name].astype(np.float64) for name in ("moments", "joint"))
-        tallies = [Tally(*pair) for pair in zip(*sums, strict=True)]
-        scores = {
-            str(name): TileScores(days, job.settings.model.leads, tally)
-            for name, tally in zip(stored["conditions"], tallies, strict=True)
-        }
-        return scores, json.loads(str(stored["facts"]))
+def error_sums(scores: TileScores) -> ErrorSums:
+    """The sums of a network and of the baselines, by the name of the method."""
+    by_method = {name: scores.sums[:, index] for index, name in enumerate(METHODS)}
+    return ErrorSums(tuple(scores.days), tuple(scores.leads), by_method)
 
 
-def conditions(
-    experiment: Experiment, job: Job, archive: Archive, out: Path, scales: Scales
-) -> Iterator[tuple[str, Inputs]]:
-    """What the network is judged under: the archive as it is, inputs that were intervened on, other worlds."""
-    cache, coarse = job.settings.samples.cache_gb, job.settings.model.coarse_pm25
-    yield FACTUAL, Inputs(archive, cache, coarse_pm25=coarse)
-    for name in experiment.interventions:
-        yield name, Intervened(archive, scales, name, cache, coarse_pm25=coarse)
-    for world in experiment.worlds:
-        yield world, Inputs(_in_memory(str(world_place(world, out))), cache, coarse_pm25=coarse)
-
-
-def world_place(world: str, out: Path) -> Path:
-    return out / "worlds" / f"{world.replace(':', '-').replace(',', '_')}.archive"
-
-
-def make_worlds(
-    experiment: Experiment,
-    archive: Archive,
-    days: Sequence[date],
-    out: Path,
-    on_day: Callable[[date], None] = lambda _: None,
-) -> None:
-    """Counterfactual archives of days, by the settings and the seed of the factual one."""
-    if experiment.worlds and archive.source != SIMULATION:
-        raise CranpmError(
-            expected="a simulated archive, for worlds with one cause changed",
-            found=archive.source,
-            remedy="Leave `worlds` out of the experiment.",
-        )
-    made = {name: value for name, value in archive.attributes["producer"].items() if name in SIMULATED}
-    for world in experiment.worlds:
-        settings = SimulationSettings.model_validate(made | {"world": world})
-        simulate_archive(str(world_place(world, out)), archive.domain, days, settings, on_day, archive.channels)
-
-
-def judged_days(experiment: Experiment, archive: Archive, settings: TrainSettings) -> list[date]:
-    """What the test of an experiment touches: its start days, the days before and the days ahead."""
-    leads = settings.network.leads
-    found = usable(archive.days, settings.splits.test, leads)
-    if not found:
-        raise CranpmError(
-            expected=f"test days in the archive: {settings.splits.test}",
-            found="none",
-            remedy="Simulate them, or --set splits.test=FIRST..LAST.",
-        )
-    starts = spread_days(found, experiment.score_days)
-    return sorted({day for start in starts for day in reach(start, leads)})
+def conditions(task: Task, archive: Archive, work: Path, scales: Scales) -> Iterator[tuple[str, Inputs]]:
+    """What the network is scored under: the archive as it is, inputs that were intervened on, other worlds."""
+    cache_gb, coarse = task.job.settings.samples.cache_gb, task.job.settings.model.coarse_pm25
+    yield AS_IT_IS, Inputs(archive, cache_gb, coarse_pm25=coarse)
+    for name in task.experiment.interventions:
+        yield name, Intervened(archive, scales, name, cache_gb, coarse_pm25=coarse)
+    for world in task.experiment.worlds:
+        yield world, Inputs(_in_memory(str(world_place(world, work))), cache_gb, coarse_pm25=coarse)
 
 
 @cache
@@ -164,77 +126,49 @@ def command(name: str, job: Job, archive: Archive, out: Path, options: Sequence[
     return ["experiment", name, "--archive", archive.location, "--out", str(out), *options, "--only", job.name]
 
 
-@dataclass(frozen=True)
-class Task:
-    """A run of one of several experiments."""
-
-    experiment: Experiment
-    job: Job
-
-
 def run_all(
-    tasks: Sequence[Task],
+    studies: Sequence[Study],
     archive: Archive,
-    out: Path,
-    at_once: int = 1,
-    on_done: Callable[[int], None] = lambda _: None,
+    work: Path,
+    pool: Pool,
+    only: str | None = None,
+    on_done: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
-    """All that is not done yet, by so many processes, which share the cores; `on_done` gets the number of done tasks.
+    """Do every run that has no result yet, and write the result of its experiments as soon as it has ended.
 
-    A process keeps the archive's days in memory for all of its runs. Runs share nothing else. After one that failed
-    no other is begun.
+    `only` is the one ROW/SEED to do. A worker keeps the archive's days in memory for all of its runs. After a run
+    that failed no other is begun. `on_done` gets how many of how many runs have a result.
     """
-    waiting: dict[str, list[Task]] = {}
+    known: dict[tuple[str, str], Outcome] = {}
+    for folder in sorted({study.folder.parent for study in studies}):
+        known |= known_outcomes(folder)
+    for study in studies:
+        keep(study, known)
+    tasks = [Task(study.experiment, job) for study in studies for job in study.jobs if only in (None, job.name)]
+    waiting: dict[str, dict[tuple[str, str], Task]] = {}
     for task in tasks:
-        if not result_file(task.job, out).is_file():
-            waiting.setdefault(task.job.run, []).append(task)
-    done = len(tasks) - sum(map(len, waiting.values()))
-    threads = max(1, (os.cpu_count() or 1) // at_once)
-    with ProcessPoolExecutor(at_once, get_context("spawn"), initializer=_begin, initargs=(threads,)) as pool:
-        begun = {pool.submit(_work, part, archive, out): len(part) for part in waiting.values()}
-        try:
-            for ended in as_completed(begun):
-                ended.result()
-                done += begun[ended]
-                on_done(done)
-        except BrokenProcessPool as error:
-            raise CranpmError(
-                expected="every process to live until its runs are done",
-                found="one that was killed, perhaps for want of memory: each holds the archive's days",
-                remedy="Give the same command again, with fewer --jobs: what is done is kept.",
-            ) from error
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        if task.job.identity not in known:
+            waiting.setdefault(task.job.run, {})[task.job.identity] = task
+    on_done(sum(task.job.identity in known for task in tasks), len(tasks))
+    groups = [tuple(group.values()) for group in waiting.values()]
+    for group, outcomes in pool.each(work_on, groups, archive, work):
+        known |= {task.job.identity: outcome for task, outcome in zip(group, outcomes, strict=True)}
+        for study in studies:
+            keep(study, known)
+        on_done(sum(task.job.identity in known for task in tasks), len(tasks))
 
 
-def _begin(threads: int) -> None:
-    """What a process of its own does first: it takes its share of the cores, and ends when its parent has."""
-    torch.set_num_threads(threads)
-    Thread(target=_end_with, args=[parent_process()], daemon=True).start()
-
-
-def _end_with(parent: BaseProcess | None) -> None:
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-def work(tasks: Sequence[Task], archive: Archive, out: Path) -> None:
-    """Do the tasks of one run that nobody else has done meanwhile."""
-    with claimed(run_folder(tasks[0].job, out)):
-        for task in tasks:
-            if not result_file(task.job, out).is_file():
-                _do_or_say(task, archive, out)
-
-
-def _work(tasks: Sequence[Task], archive: Archive, out: Path) -> None:
+def work_on(tasks: Sequence[Task], archive: Archive, work: Path) -> list[Outcome]:
+    """The outcomes of tasks that share one run; if another command has it under way, after that has ended."""
     fits = Inputs(archive).size_gb(len(archive.days)) <= tasks[0].job.settings.samples.cache_gb
-    work(tasks, _in_memory(archive.location, archive.snapshot) if fits else archive, out)
+    days = _in_memory(archive.location, archive.snapshot) if fits else archive
+    with locked(run_folder(tasks[0].job, work) / "claim"):
+        return [_do_or_explain(task, days, work) for task in tasks]
 
 
-def _do_or_say(task: Task, archive: Archive, out: Path) -> None:
+def _do_or_explain(task: Task, archive: Archive, work: Path) -> Outcome:
     try:
-        do(task.job, task.experiment, archive, out)
+        return do(task, archive, work)
     except Exception as error:
         raise CranpmError(
             expected=f"the run {task.job.name} to end",
@@ -243,10 +177,71 @@ def _do_or_say(task: Task, archive: Archive, out: Path) -> None:
         ) from error
 
 
+def known_outcomes(out: Path) -> dict[tuple[str, str], Outcome]:
+    """All runs with a result below a folder of experiments."""
+    found: dict[tuple[str, str], Outcome] = {}
+    for path in sorted(out.glob(f"*/{RESULT}")):
+        found |= _outcomes_in(path.parent)
+    return found
+
+
+def _outcomes_in(folder: Path) -> dict[tuple[str, str], Outcome]:
+    """Runs in an experiment's folder; none where it cannot be read: they are done again."""
+    results = _read(folder)
+    return {} if results is None else outcomes_of(results)
+
+
+def _read(folder: Path) -> Results | None:
+    try:
+        return read_results(folder)
+    except CranpmError:
+        return None
+
+
+def outcomes_of(results: Results) -> dict[tuple[str, str], Outcome]:
+    """The outcomes of an experiment by identity.
+
+    Settings are read as the present software understands them, so that a setting that is new, or has another name
+    now, leaves a run what it is.
+    """
+    scoring, found = scoring_identity(results.result), {}
+    for outcome in results.outcomes():
+        try:
+            settings = TrainSettings.model_validate(outcome.run.settings)
+        except ValidationError:
+            continue  # of a software that knew other settings
+        found[run_identity(settings, outcome.run.learned_from), scoring] = outcome
+    return found
+
+
+def keep(study: Study, outcomes: Outcomes) -> None:
+    """Write the result of an experiment with the outcomes that belong to it, if that changes it."""
+    with locked(study.folder / ".lock"):
+        held = _read(study.folder)
+        both = {**outcomes, **(outcomes_of(held) if held else {})}
+        found = [(job, both[job.identity]) for job in study.jobs if job.identity in both]
+        runs = tuple(outcome.run.model_copy(update={"row": job.row, "seed": job.seed}) for job, outcome in found)
+        result = _result(study, runs)
+        if runs and not (held and held.result.model_copy(update={"circumstances": result.circumstances}) == result):
+            write_results(study.folder, Results(result, [outcome.scores for _, outcome in found]))
+
+
+def _result(study: Study, runs: tuple[RunResult, ...]) -> ExperimentResult:
+    processor = f"{os.cpu_count()} cores ({platform.machine()})"
+    experiment = study.experiment
+    return ExperimentResult(
+        **experiment.model_dump(),
+        leads=study.jobs[0].settings.model.leads,
+        conditions=(AS_IT_IS, *experiment.interventions, *experiment.worlds),
+        circumstances=Circumstances(date=date.today(), software=f"cranpm {__version__}", processor=processor),
+        runs=runs,
+    )
+
+
 @contextmanager
-def claimed(folder: Path) -> Iterator[None]:
-    """A run for this process alone, waited for; the claim ends with the process, however that ends."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "claim").open("w") as file:
+def locked(path: Path) -> Iterator[None]:
+    """Wait until no other command holds a lock file; the lock ends with the process, however that ends."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

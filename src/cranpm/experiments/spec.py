@@ -4,15 +4,17 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, PositiveInt, model_validator
+from pydantic import model_validator
 
 from cranpm.archive.store import SIMULATION, Archive
 from cranpm.core.errors import CranpmError
 from cranpm.core.settings import load
 from cranpm.experiments.intervene import INTERVENTIONS
+from cranpm.experiments.results import Design
 from cranpm.training.recipe import TrainSettings, load_settings
 
 PLANS = Path(__file__).parent / "plans"
@@ -29,47 +31,11 @@ Counted in days and not in minutes: a run gives the same result on every machine
 """
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Row(_Frozen):
-    """One line of the table: what differs from the recipe."""
-
-    name: str
-    set: tuple[str, ...] = ()
-    against: str | None = None
-    """The row that it is held against, where that is not the reference of all."""
-
-
-class Experiment(_Frozen):
+class Experiment(Design):
     """Everything that decides an experiment, from one TOML file."""
 
-    title: str
-    question: str
-    recipe: str = "trials.toml"
-    budget: str = "3min"
-    set: tuple[str, ...] = ()
-    """What all rows share."""
-    rows: tuple[Row, ...]
-    reference: str
-    """The row that the others are held against."""
-    seeds: tuple[int, ...] = (0, 1, 2)
-    score_days: PositiveInt = 180
-    score_tiles: PositiveInt = 6
-    """Test days, evenly spread, and tiles of each on which runs are judged."""
-    interventions: tuple[str, ...] = ()
-    """Inputs to take away or make false at test time (see `intervene`)."""
-    worlds: tuple[str, ...] = ()
-    """Counterfactual worlds in which the networks, trained on the factual one, are judged too."""
-
     @model_validator(mode="after")
-    def _sound(self) -> "Experiment":
-        names = [row.name for row in self.rows]
-        if len(set(names)) != len(names) or self.reference not in names:
-            raise ValueError(f"rows need names of their own, one of them the reference {self.reference}")
-        if lost := [row.against for row in self.rows if row.against not in (None, *names)]:
-            raise ValueError(f"no row {', '.join(map(str, lost))} to hold another against")
+    def _known(self) -> "Experiment":
         if unknown := [name for name in self.interventions if name not in INTERVENTIONS]:
             raise ValueError(f"no intervention {', '.join(unknown)}; there are {', '.join(INTERVENTIONS)}")
         if self.budget not in BUDGETS:
@@ -79,19 +45,29 @@ class Experiment(_Frozen):
 
 @dataclass(frozen=True)
 class Job:
-    """One training run of an experiment, and its test."""
+    """One training run of an experiment and how it is tested."""
 
     row: str
     seed: int
     settings: TrainSettings
-    run: str
-    """Of everything that the weights depend on: rows of several experiments share a run where this is the same."""
-    test: str
-    """Of everything else that the result depends on."""
+    learned_from: Any
+    """The archive's days: of a simulated archive its world, else the snapshot."""
+    scoring: str
+    """Identity of how runs are tested: days, tiles, conditions."""
 
     @property
     def name(self) -> str:
         return f"{self.row}/{self.seed}"
+
+    @cached_property
+    def run(self) -> str:
+        """Identity of all that the weights depend on: rows of several experiments share a run where it is the same."""
+        return run_identity(self.settings, self.learned_from)
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """Of all that the result depends on."""
+        return self.run, self.scoring
 
 
 def load_experiment(name: str, budget: str | None = None) -> Experiment:
@@ -109,23 +85,32 @@ def load_experiment(name: str, budget: str | None = None) -> Experiment:
 
 def jobs(experiment: Experiment, archive: Archive, overrides: Sequence[str] = ()) -> list[Job]:
     """All runs, rows in order and seeds within; the same budget, days and sampler for every row."""
-    test = _hash(FORMAT, experiment.model_dump(include={"score_days", "score_tiles", "interventions", "worlds"}))
     shared = [*BUDGETS[experiment.budget], *experiment.set, *overrides]
+    known, scoring = known_days(archive), scoring_identity(experiment)
     found = []
     for row in experiment.rows:
         for seed in experiment.seeds:
             settings = load_settings(Path(experiment.recipe), [*shared, *row.set, f"samples.seed={seed}"])
-            run = _hash(settings.to_json(defaults=False), _known_days(archive))
-            found.append(Job(row=row.name, seed=seed, settings=settings, run=run, test=test))
+            found.append(Job(row.name, seed, settings, known, scoring))
     return found
 
 
-def _known_days(archive: Archive) -> Any:
+def known_days(archive: Archive) -> Any:
     """What a run may learn from: of a simulated archive its world and days, which every machine can make again."""
     if archive.source != SIMULATION:
         return archive.snapshot
     days = archive.days
     return [archive.domain.to_json(), archive.attributes["producer"], *map(str, days[:1] + days[-1:]), archive.missing]
+
+
+def run_identity(settings: TrainSettings, learned_from: Any) -> str:
+    """Identity of a run by the settings that differ from the defaults, under their present names, and its days."""
+    return _hash(settings.to_json(defaults=False), learned_from)
+
+
+def scoring_identity(design: Design) -> str:
+    """Identity of the test of an experiment's runs."""
+    return _hash(FORMAT, design.model_dump(include={"score_days", "score_tiles", "interventions", "worlds"}))
 
 
 def _hash(*parts: Any) -> str:

@@ -217,8 +217,8 @@ class TrainingRun:
         with self.fabric.autocast():
             scores = score(network, self.inputs, tiles, leads, self.data.damped, self.fabric.device, *process)
         if self.fabric.world_size > 1:
-            for part in (scores.tally.moments, scores.tally.joint):
-                part[...] = self.fabric.all_reduce(torch.from_numpy(part), reduce_op="sum").cpu().numpy()  # type: ignore[union-attr]
+            total = self.fabric.all_reduce(torch.from_numpy(scores.sums), reduce_op="sum")
+            scores.sums[...] = total.cpu().numpy()  # type: ignore[union-attr]
         return scores
 
     def _end_epoch(self, on_epoch: Report) -> None:

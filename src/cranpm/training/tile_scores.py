@@ -1,4 +1,4 @@
-"""How good forecasts are on days that were not learned from, beside persistence and damped persistence."""
+"""Scores of a network on tiles of days that it did not learn from, beside persistence and damped persistence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,35 +12,42 @@ from cranpm.core.grid import Array, Window
 from cranpm.network import ForecastNetwork
 from cranpm.training.batches import land_corners
 from cranpm.training.inputs import Inputs
-from cranpm.verification.tally import Tally
 
 METHODS = ("network", "persistence", "damped")
+SUMS = ("count", "squared", "absolute")
+"""Pixels with a forecast and a truth, sum of their squared errors, sum of their absolute errors."""
 
 
 @dataclass(frozen=True)
 class TileScores:
-    """A network and what it must beat on the same pixels, day by day."""
+    """A network and the baselines on the same pixels, day by day."""
 
     days: list[date]
     leads: tuple[int, ...]
-    tally: Tally
-    """(day, method, lead)."""
+    sums: Array
+    """(day, method, lead, [count, squared error, absolute error]), float64; sums of parts add up."""
 
-    def of(self, lead: int, method: str = "network") -> Tally:
-        """Over all days."""
-        return self.tally[:, METHODS.index(method), self.leads.index(lead)].sum()
+    def totals(self, lead: int, method: str = "network") -> Array:
+        """[count, squared error, absolute error] over all days."""
+        totals: Array = self.sums[:, METHODS.index(method), self.leads.index(lead)].sum(axis=0)
+        return totals
 
     def rmse(self, lead: int, method: str = "network") -> float:
-        return float(self.of(lead, method).rmse)
+        """Root mean squared error (ug m-3); NaN where no pixel counts."""
+        count, squared, _ = self.totals(lead, method)
+        return float(np.sqrt(squared / count)) if count else float("nan")
 
     def mae(self, lead: int, method: str = "network") -> float:
-        return float(self.of(lead, method).mae)
+        """Mean absolute error (ug m-3); NaN where no pixel counts."""
+        count, _, absolute = self.totals(lead, method)
+        return float(absolute / count) if count else float("nan")
 
     def skill(self, lead: int, reference: str) -> float:
-        """1 - RMSE / RMSE of the reference: above 0 is better than it."""
+        """1 - RMSE / RMSE of the reference: above 0 is better than the reference."""
         return 1 - self.rmse(lead) / self.rmse(lead, reference)
 
     def mean_rmse(self) -> float:
+        """Mean over the leads of the network's RMSE (ug m-3)."""
         return float(np.mean([self.rmse(lead) for lead in self.leads]))
 
     def row(self) -> dict[str, float]:
@@ -72,6 +79,13 @@ def fixed_tiles(land: Array, size: int, days: Sequence[date], count: int, tiles:
     ]
 
 
+def error_sums(forecast: Array, truth: Array) -> Array:
+    """[count, squared error, absolute error] over the pixels where both fields (ug m-3) have a value."""
+    error = np.asarray(forecast, np.float64) - np.asarray(truth, np.float64)
+    error = error[np.isfinite(error)]
+    return np.array([error.size, np.square(error).sum(), np.abs(error).sum()], np.float64)
+
+
 @torch.no_grad()
 def score(
     network: ForecastNetwork,
@@ -83,9 +97,9 @@ def score(
     rank: int = 0,
     processes: int = 1,
 ) -> TileScores:
-    """Scores of a network on tiles; `device` is where it lies. Processes share the days: tallies add up."""
+    """Scores of a network on tiles; `device` is where it lies. Processes share the days: sums add up."""
     days = list(dict.fromkeys(day for day, _ in tiles))
-    tally = Tally.zero(len(days), len(METHODS), len(leads))
+    sums = np.zeros((len(days), len(METHODS), len(leads), len(SUMS)))
     for number in range(rank, len(days), processes):
         day = days[number]
         context = network.encode_day(inputs.day(day).to(device))
@@ -97,5 +111,5 @@ def score(
             for index, ahead in enumerate(leads):
                 truth = inputs.pm25(day + timedelta(days=ahead), window)
                 for method, field in enumerate((forecast[index], today, damped.forecast(today, day, ahead, window))):
-                    tally.add((number, method, index), Tally.of(field, truth))
-    return TileScores(days, leads, tally)
+                    sums[number, method, index] += error_sums(field, truth)
+    return TileScores(days, leads, sums)

@@ -70,7 +70,7 @@ def uncertainty(observed: Array) -> Array:
 
 @dataclass(frozen=True)
 class Quality:
-    """FAIRMODE's indicators, one value a station (NaN: too few days); a station fulfils the objective up to 1."""
+    """FAIRMODE's indicators, one value per station (NaN: too few days); a station fulfils the objective up to 1."""
 
     mqi: Array
     """Root mean squared error over twice that of the measurement."""

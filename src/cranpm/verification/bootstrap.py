@@ -10,7 +10,6 @@ from scipy.stats import norm as normal
 from scipy.stats import t as student
 
 from cranpm.core.grid import Array
-from cranpm.verification.tally import mean_square
 
 BLOCK_DAYS = 7
 LEAST_BLOCKS = 4
@@ -34,20 +33,42 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Draws:
-    """How often each day occurs in each draw, (draw, day), with blocks of a week and with blocks half as long."""
+class Resamples:
+    """How often each day occurs in each resample, (resample, day), with blocks of a week and of half that length."""
 
     block: int
     counts: Array
     short_block: int
     short_counts: Array
 
+    def totals(self, sums: Array) -> tuple[Array, Array, Array]:
+        """Of sums (day, ...): the total over the days as they are, and (resample, ...) with long and short blocks."""
+        flat = sums.reshape(len(sums), -1)
+        drawn = ((counts @ flat).reshape(len(counts), *sums.shape[1:]) for counts in (self.counts, self.short_counts))
+        return sums.sum(axis=0), *drawn
 
-def day_draws(days: int, block: int = BLOCK_DAYS, draws: int = DRAWS, seed: int = 0) -> Draws:
+    def interval(self, value: Array, values: Array, short: Array) -> Interval:
+        """From a number and what it is in each resample with long and with short blocks.
+
+        Blocks cut the memory that crosses their borders, so their spread is too small by a part that grows as
+        1 / length. Two lengths show how large it is, and the interval is widened by it; and for the number of blocks,
+        as Student's is.
+        """
+        middle, days = float(value), self.counts.shape[1]
+        if days < LEAST_BLOCKS * self.block or not np.isfinite(values).any():
+            return Interval(middle, np.nan, np.nan)
+        tail = 100 * (1 - LEVEL) / 2
+        low, high = np.nanpercentile(values, [tail, 100 - tail])
+        spreads = float(np.nanvar(values)), float(np.nanvar(short))
+        wider = _widening(*spreads, self) * _few_blocks(days / self.block)
+        return Interval(middle, middle + wider * (float(low) - middle), middle + wider * (float(high) - middle))
+
+
+def resample_days(days: int, block: int = BLOCK_DAYS, draws: int = DRAWS, seed: int = 0) -> Resamples:
     """Moving blocks (Kuensch 1989), cut to the number of days."""
     block = min(block, days)
     short = max(1, block // 2)
-    return Draws(block, _draw(days, block, draws, seed), short, _draw(days, short, draws, seed + 1))
+    return Resamples(block, _draw(days, block, draws, seed), short, _draw(days, short, draws, seed + 1))
 
 
 def _draw(days: int, block: int, draws: int, seed: int) -> Array:
@@ -58,45 +79,36 @@ def _draw(days: int, block: int, draws: int, seed: int) -> Array:
     return counts
 
 
-def interval(sums: Array, statistic: Callable[[Array], Array], draws: Draws) -> Interval:
-    """Of a statistic of sums over days: `sums` is (day, ...), `statistic` maps (..., of sums) to numbers.
-
-    Blocks cut the memory that crosses their borders, so their spread is too small by a part that grows as 1 / length.
-    Two lengths tell how large it is, and the interval is widened by it; and for the number of blocks, as Student's is.
-    """
-    flat = sums.reshape(len(sums), -1)
-    value = float(statistic(sums.sum(axis=0)))
-    values, short = (
-        statistic((counts @ flat).reshape(len(counts), *sums.shape[1:]))
-        for counts in (draws.counts, draws.short_counts)
-    )
-    if len(sums) < LEAST_BLOCKS * draws.block or not np.isfinite(values).any():
-        return Interval(value, np.nan, np.nan)
-    tail = 100 * (1 - LEVEL) / 2
-    low, high = np.nanpercentile(values, [tail, 100 - tail])
-    wider = _widening(float(np.nanvar(values)), float(np.nanvar(short)), draws) * _few_blocks(len(sums) / draws.block)
-    return Interval(value, value + wider * (float(low) - value), value + wider * (float(high) - value))
+def interval(sums: Array, statistic: Callable[[Array], Array], draws: Resamples) -> Interval:
+    """Of a statistic of sums over days: `sums` is (day, ...), `statistic` maps (..., of sums) to numbers."""
+    return draws.interval(*(statistic(totals) for totals in draws.totals(sums)))
 
 
-def draws_for(days: Sequence[date]) -> Draws:
-    """Draws for start days; blocks span a week whatever the step between the days."""
+def resamples_for(days: Sequence[date]) -> Resamples:
+    """Resamples of start days; blocks span a week whatever the step between the days."""
     steps = [(after - before).days for before, after in pairwise(days)]
-    return day_draws(len(days), max(1, round(BLOCK_DAYS / float(np.median(steps or [1])))))
+    return resample_days(len(days), max(1, round(BLOCK_DAYS / float(np.median(steps or [1])))))
 
 
-def rmse_change(moments: Array, draws: Draws) -> Interval:
-    """RMSE of one method relative to another's in percent, from (day, [method, other], bin, moment)."""
+def rmse_change(sums: Array, draws: Resamples) -> Interval:
+    """RMSE of one method relative to another's in percent, from (day, [method, other], [weight, squared error])."""
 
     def change(totals: Array) -> Array:
-        own, other = np.moveaxis(np.sqrt(mean_square(totals.sum(axis=-2))), -1, 0)
+        own, other = np.moveaxis(_root_mean(totals), -1, 0)
         return 100 * (np.divide(own, other, out=np.full(own.shape, np.nan), where=other > 0) - 1)
 
-    if np.array_equal(moments[:, 0], moments[:, 1]):
+    if np.array_equal(sums[:, 0], sums[:, 1]):
         return Interval(0.0, 0.0, 0.0)  # the same forecast, whatever is drawn
-    return interval(moments, change, draws)
+    return interval(sums, change, draws)
 
 
-def _widening(variance: float, short_variance: float, draws: Draws) -> float:
+def _root_mean(totals: Array) -> Array:
+    """Square root of the mean from (..., [weight, sum of squares]); NaN where nothing was counted."""
+    weight, squared = totals[..., 0], np.maximum(totals[..., 1], 0)
+    return np.sqrt(np.divide(squared, weight, out=np.full(weight.shape, np.nan), where=weight > 0))
+
+
+def _widening(variance: float, short_variance: float, draws: Resamples) -> float:
     """Spread with blocks of unlimited length over that with the given ones; never below 1."""
     if draws.block == draws.short_block or variance <= 0:
         return 1.0

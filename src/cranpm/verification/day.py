@@ -1,7 +1,7 @@
 """One start day: all methods against the same truth on the same pixels, in strips of rows, so memory stays small."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 
 import numpy as np
@@ -11,25 +11,19 @@ from cranpm.core.grid import Array, Grid, Window, block_sums, cells_of
 from cranpm.core.interpolation import at_points
 from cranpm.core.regions import inside, regions
 from cranpm.verification.methods import Method
-from cranpm.verification.structure import HALO, SQUARE, WAVELENGTHS_PX, power_sums, similarity_sums, squares
-from cranpm.verification.tally import BINS, MOMENTS, Tally
+from cranpm.verification.statistics import SCALES, STATISTICS, Pixels
+from cranpm.verification.structure import SQUARE
 
 STRIP = 2 * SQUARE
-SCALES = ("1 km", "25 km")
+PREFIX = "statistic."
 
 
 @dataclass(frozen=True)
-class Record:
-    """Sums of one start day, by method and lead."""
+class DaySums:
+    """What one start day adds to every score, by method and lead."""
 
-    moments: Array
-    """(method, lead, scale, place, bin, moment); the first place is the whole domain, then regions inside it."""
-    joint: Array
-    """(method, lead, scale, place, bin of forecast, bin of truth)."""
-    similarity: Array
-    """(method, lead, scale, [sum, weight])."""
-    power: Array
-    """(method, lead, band, [forecast, truth])."""
+    statistics: Mapping[str, Array]
+    """By name: (method, lead, scale, place, *shape); the first place is the whole domain, then regions inside it."""
     sampled: Array
     """(method, lead, station) PM2.5 of the forecasts."""
     observed: Array
@@ -39,24 +33,36 @@ class Record:
     uncovered: Array
     """(method, lead) pixels with truth but without a forecast; they count for no method."""
 
-    @property
-    def tally(self) -> Tally:
-        return Tally(self.moments, self.joint)
-
     def arrays(self) -> dict[str, Array]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        """All of it as named arrays, for a file."""
+        named = {f"{PREFIX}{name}": sums for name, sums in self.statistics.items()}
+        others = ("sampled", "observed", "at_start", "uncovered")
+        return named | {name: getattr(self, name) for name in others}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Array]) -> "DaySums":
+        """The opposite of `arrays`."""
+        sums = {name.removeprefix(PREFIX): part for name, part in arrays.items() if name.startswith(PREFIX)}
+        return cls(sums, **{name: part for name, part in arrays.items() if not name.startswith(PREFIX)})
 
 
-class Setting:
-    """What all days share: places, weights, squares, stations."""
+class Geometry:
+    """What all days share: grids, regions, stations, and the statistics made ready for them."""
 
-    def __init__(self, archive: Archive):
-        self.archive, self.grid = archive, archive.domain.fine
-        self.coarse = archive.domain.coarse
-        self.places = places(self.grid)
-        self.squares = squares(archive.land())
-        self.row, self.col = self.grid.row_col(archive.stations.lat, archive.stations.lon)
-        self.windows, self.coarse_windows = (_windows(self.places, grid) for grid in (self.grid, self.coarse))
+    def __init__(self, archive: Archive, statistics: Sequence[str]):
+        self.archive, self.grids = archive, (archive.domain.fine, archive.domain.coarse)
+        self.places = places(archive.domain.fine)
+        self.windows = [_windows(self.places, grid) for grid in self.grids]
+        self.statistics = {name: STATISTICS[name](archive) for name in statistics}
+        self.halo = max(statistic.halo for statistic in self.statistics.values())
+        self.row, self.col = archive.domain.fine.row_col(archive.stations.lat, archive.stations.lon)
+
+    def zeros(self, methods: int) -> dict[str, Array]:
+        """By statistic, (method, scale, place, *shape)."""
+        return {
+            name: np.zeros((methods, len(one.scales), len(self.places) if one.by_place else 1, *one.shape))
+            for name, one in self.statistics.items()
+        }
 
 
 def _windows(names: Sequence[str], grid: Grid) -> list[Window]:
@@ -70,17 +76,12 @@ def places(grid: Grid) -> list[str]:
     return ["all", *(name for name, box in regions().items() if inside(box, grid))]
 
 
-def measure(
-    setting: Setting, methods: Sequence[Method], day: date, leads: Sequence[int], similarity: bool = True
-) -> Record:
-    """The record of a start day. Pixels without a truth, or without a forecast of any method, count for none."""
-    by_lead = [_Lead(setting, methods, day, lead, similarity) for lead in leads]
-    archive = setting.archive
-    return Record(
-        moments=np.stack([lead.moments for lead in by_lead], axis=1),
-        joint=np.stack([lead.joint for lead in by_lead], axis=1),
-        similarity=np.stack([lead.similarity for lead in by_lead], axis=1),
-        power=np.stack([lead.power for lead in by_lead], axis=1),
+def measure(geometry: Geometry, methods: Sequence[Method], day: date, leads: Sequence[int]) -> DaySums:
+    """The sums of a start day. Pixels without a truth, or without a forecast of any method, count for none."""
+    by_lead = [_Lead(geometry, methods, day, lead) for lead in leads]
+    archive = geometry.archive
+    return DaySums(
+        statistics={name: np.stack([lead.sums[name] for lead in by_lead], axis=1) for name in geometry.statistics},
         sampled=np.stack([lead.sampled for lead in by_lead], axis=1),
         observed=np.stack([archive.stations_pm25(day + timedelta(days=lead)) for lead in leads]),
         at_start=archive.stations_pm25(day),
@@ -91,28 +92,25 @@ def measure(
 class _Lead:
     """The sums of one lead, strip by strip."""
 
-    def __init__(self, setting: Setting, methods: Sequence[Method], day: date, lead: int, similarity: bool):
-        self.setting, self.compare = setting, similarity
-        count, places = len(methods), len(setting.places)
-        self.moments = np.zeros((count, len(SCALES), places, BINS, MOMENTS))
-        self.joint = np.zeros((count, len(SCALES), places, BINS, BINS))
-        self.similarity = np.zeros((count, len(SCALES), 2))
-        self.power = np.zeros((count, len(WAVELENGTHS_PX), 2))
-        self.sampled = np.full((count, len(setting.row)), np.nan, np.float32)
+    def __init__(self, geometry: Geometry, methods: Sequence[Method], day: date, lead: int):
+        self.geometry, self.fine = geometry, geometry.grids[0]
+        count = len(methods)
+        self.sums = geometry.zeros(count)
+        self.sampled = np.full((count, len(geometry.row)), np.nan, np.float32)
         self.uncovered = np.zeros(count, np.int64)
-        self._sums = np.zeros((count + 2, *setting.coarse.shape))
+        self._cells = np.zeros((count + 2, *geometry.grids[1].shape))
         """Area-weighted sums of forecasts and truth in coarse cells, and the weight."""
         valid = day + timedelta(days=lead)
-        for start in range(0, setting.grid.rows, STRIP):
-            rows = slice(start, min(start + STRIP, setting.grid.rows))
-            around = slice(max(0, rows.start - HALO), min(rows.stop + HALO, setting.grid.rows))
-            truth = setting.archive.pm25(valid, (around, slice(0, setting.grid.cols)))
+        for start in range(0, self.fine.rows, STRIP):
+            rows = slice(start, min(start + STRIP, self.fine.rows))
+            around = slice(max(0, rows.start - geometry.halo), min(rows.stop + geometry.halo, self.fine.rows))
+            truth = geometry.archive.pm25(valid, (around, slice(0, self.fine.cols)))
             if np.isfinite(truth).any() or self._stations(rows).size:
                 self._strip(rows, around, truth, [method.strip(day, lead, around) for method in methods])
         self._coarse()
 
     def _strip(self, rows: slice, around: slice, truth: Array, forecasts: list[Array]) -> None:
-        setting, inner = self.setting, slice(rows.start - around.start, rows.stop - around.start)
+        inner = slice(rows.start - around.start, rows.stop - around.start)
         present = np.isfinite(truth)
         everywhere = np.ones(truth.shape, dtype=bool)
         for index, forecast in enumerate(forecasts):
@@ -121,51 +119,57 @@ class _Lead:
             everywhere &= covered
         truth = np.where(everywhere, truth, np.float32(np.nan))
         forecasts = [np.where(everywhere, forecast, np.float32(np.nan)) for forecast in forecasts]
-        grid = setting.grid.window(rows, slice(0, setting.grid.cols))
-        area = np.broadcast_to(grid.row_area_km2[:, None], grid.shape)
-        self._add_coarse(grid, truth[inner], area, [forecast[inner] for forecast in forecasts])
+        row_area = self.fine.row_area_km2[around]
+        area = np.broadcast_to(row_area[:, None], truth.shape)
+        self._add_coarse(rows, truth[inner], area[inner], [forecast[inner] for forecast in forecasts])
         here = self._stations(rows)
         for index, forecast in enumerate(forecasts):
-            for place, (down, right) in enumerate(setting.windows):
-                part = slice(max(down.start, rows.start), min(down.stop, rows.stop))
-                if part.start < part.stop and right.start < right.stop:
-                    moved = slice(part.start - around.start, part.stop - around.start)
-                    weight = area[part.start - rows.start : part.stop - rows.start, right]
-                    self._count(index, 0, place, Tally.of(forecast[moved, right], truth[moved, right], weight))
-            if self.compare:
-                weights = setting.grid.row_area_km2[around]
-                self.similarity[index, 0] += similarity_sums(forecast, truth, inner, weights)
-            for row, col in setting.squares:
-                if rows.start <= row < rows.stop:
-                    square = (slice(row - around.start, row - around.start + SQUARE), slice(col, col + SQUARE))
-                    self.power[index] += power_sums(forecast[square], truth[square])
-            self.sampled[index, here] = at_points(forecast, setting.row[here] - around.start, setting.col[here])
+            self._add(index, 0, Pixels(forecast, truth, area, inner, around.start, row_area))
+            rows_here = self.geometry.row[here] - around.start
+            self.sampled[index, here] = at_points(forecast, rows_here, self.geometry.col[here])
 
     def _stations(self, rows: slice) -> Array:
         """Numbers of the stations in some rows; those on the southern edge belong to the last."""
-        row, end = self.setting.row, rows.stop - 0.5
-        last = (row <= end) if rows.stop == self.setting.grid.rows else (row < end)
+        row, end = self.geometry.row, rows.stop - 0.5
+        last = (row <= end) if rows.stop == self.fine.rows else (row < end)
         return np.flatnonzero((row >= rows.start - 0.5) & last)
 
-    def _count(self, method: int, scale: int, place: int, tally: Tally) -> None:
-        self.moments[method, scale, place] += tally.moments
-        self.joint[method, scale, place] += tally.joint
+    def _add(self, method: int, scale: int, part: Pixels) -> None:
+        """Add a part of the fields to every statistic of its scale."""
+        by_place = [_inside(part, window) for window in self.geometry.windows[scale]]
+        for name, statistic in self.geometry.statistics.items():
+            if SCALES[scale] not in statistic.scales:
+                continue
+            sums = self.sums[name][method, statistic.scales.index(SCALES[scale])]
+            for place, pixels in enumerate(by_place if statistic.by_place else [part]):
+                if pixels is not None:
+                    sums[place] += statistic.pixels(pixels)
 
-    def _add_coarse(self, grid: Grid, truth: Array, area: Array, forecasts: list[Array]) -> None:
-        rows, cols = cells_of(grid, self.setting.coarse)
+    def _add_coarse(self, rows: slice, truth: Array, area: Array, forecasts: list[Array]) -> None:
+        grid, shape = self.fine.window(rows, slice(0, self.fine.cols)), self.geometry.grids[1].shape
+        down, right = cells_of(grid, self.geometry.grids[1])
         weight = area * np.isfinite(truth)
         for index, field in enumerate([*forecasts, truth]):
             weighted = np.where(weight > 0, field, 0) * weight
-            self._sums[index] += block_sums(weighted, rows, cols, self.setting.coarse.shape)
-        self._sums[-1] += block_sums(weight, rows, cols, self.setting.coarse.shape)
+            self._cells[index] += block_sums(weighted, down, right, shape)
+        self._cells[-1] += block_sums(weight, down, right, shape)
 
     def _coarse(self) -> None:
         """At 25 km: means over the land of each cell, which counts by the area of that land."""
-        *sums, weight = self._sums
+        *sums, weight = self._cells
         means = [np.divide(total, weight, out=np.full(weight.shape, np.nan), where=weight > 0) for total in sums]
         for index, forecast in enumerate(means[:-1]):
-            for place, window in enumerate(self.setting.coarse_windows):
-                self._count(index, 1, place, Tally.of(forecast[window], means[-1][window], weight[window]))
-            if self.compare:
-                weights = self.setting.coarse.row_area_km2
-                self.similarity[index, 1] += similarity_sums(forecast, means[-1], row_weight=weights)
+            row_area = self.geometry.grids[1].row_area_km2
+            self._add(index, 1, Pixels(forecast, means[-1], weight, slice(0, len(weight)), 0, row_area))
+
+
+def _inside(part: Pixels, window: Window) -> Pixels | None:
+    """The rows that count of a part inside a window of the whole grid; None where there are none."""
+    down, right = window
+    start = max(down.start, part.first_row + part.rows.start)
+    stop = min(down.stop, part.first_row + part.rows.stop)
+    if start >= stop or right.start >= right.stop:
+        return None
+    here = (slice(start - part.first_row, stop - part.first_row), right)
+    row_area = None if part.row_area_km2 is None else part.row_area_km2[here[0]]
+    return Pixels(part.forecast[here], part.truth[here], part.weight[here], slice(None), start, row_area)

@@ -10,7 +10,7 @@ import numpy as np
 
 from cranpm.core.grid import Array, Grid
 from cranpm.verification.run import Plan
-from cranpm.verification.table import Table
+from cranpm.verification.table import TextTable
 from cranpm.verification.tally import Tally
 
 
@@ -55,7 +55,7 @@ def mean_maps(
     return Means(lead, len(days), grid, means[0], dict(zip(names, means[1:], strict=True)))
 
 
-def means_table(means: Means) -> Table:
+def means_table(means: Means) -> TextTable:
     """Scatter of the pixels' means in numbers."""
     rows = []
     for name in means.forecasts:
@@ -67,7 +67,7 @@ def means_table(means: Means) -> Table:
         f"Mean of {means.days} forecasts T+{means.lead} in every pixel of 1 km against the mean truth (ug m-3).",
         "A mean over days hides what happens from day to day: persistence is nearly perfect here by construction.",
     )
-    return Table("means", f"Mean maps, T+{means.lead}", header, rows, notes)
+    return TextTable("means", f"Mean maps, T+{means.lead}", header, rows, notes)
 
 
 def write_means(means: Means, path: Path) -> None:

@@ -1,12 +1,10 @@
-"""From days, methods and an archive to scores: a record a day, on disk, so that any stop loses at most a day."""
+"""From days, methods and an archive to sums: one file per day, so that any stop loses at most the days under way."""
 
 import json
-import os
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, timedelta
-from multiprocessing import get_context
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -15,14 +13,20 @@ import numpy as np
 
 from cranpm.archive.day_data import Quality
 from cranpm.archive.store import Archive
+from cranpm.core.cluster import Pool
 from cranpm.core.errors import CranpmError
-from cranpm.verification.day import Record, Setting, measure, places
+from cranpm.core.files import whole_file
+from cranpm.verification.day import DaySums, Geometry, measure, places
 from cranpm.verification.methods import Method
+from cranpm.verification.statistics import STATISTICS
 
-RECORDS = "days"
+DAYS = "days"
+"""Folder of the days' sums."""
 IDENTITY = "identity"
-FORMAT = 1
-"""Of records: to be raised when what they hold changes."""
+FORMAT = 2
+"""Of the days' files: to be raised when what they hold changes."""
+ALONE = Pool()
+"""No workers: everything is done in this process."""
 
 
 @dataclass(frozen=True)
@@ -32,21 +36,27 @@ class Plan:
     archive: Archive
     methods: list[Method]
     leads: tuple[int, ...]
-    similarity: bool = True
+    statistics: tuple[str, ...] = field(default_factory=lambda: tuple(STATISTICS))
+    """Those to compute, by name; errors are always among them."""
 
     def check(self) -> None:
         names = [method.name for method in self.methods]
         if len(set(names)) != len(names) or not names:
             raise CranpmError(
-                expected="methods with names of their own",
+                expected="methods with different names",
                 found=", ".join(names) or "none",
                 remedy="Name them: --forecasts ours=DIR --forecasts theirs=DIR.",
             )
+        if "errors" not in self.statistics:
+            raise CranpmError(
+                expected="errors among the statistics", found=", ".join(self.statistics), remedy="Add errors."
+            )
 
     def identity(self, day: date) -> str:
-        """Changes with anything that a record depends on."""
+        """Changes with anything that the sums of a day depend on."""
         made = {method.name: method.identity(day) for method in self.methods}
-        known = (FORMAT, places(self.archive.domain.fine), self.archive.snapshot, self.leads, self.similarity)
+        sums = [[name, STATISTICS[name].version] for name in self.statistics]
+        known = (FORMAT, places(self.archive.domain.fine), self.archive.snapshot, self.leads, sums)
         return json.dumps([*known, made])
 
     def lacks(self, day: date) -> str | None:
@@ -66,67 +76,51 @@ def verify(
     plan: Plan,
     days: Iterable[date],
     folder: Path | str,
-    jobs: int = 1,
+    pool: Pool = ALONE,
     on_day: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[list[date], dict[date, str]]:
-    """Write the records of all days that have none yet; the days that count, and those left out with the reason.
+    """Write the sums of all days that have none yet; the days that count, and those left out with the reason.
 
     A day without a forecast of one method, or without its truth, is left out for all methods alike.
     """
     plan.check()
-    kept, left_out = [], {}
-    for day in days:
-        reason = plan.lacks(day)
-        if reason:
-            left_out[day] = reason
-        else:
-            kept.append(day)
+    reasons = {day: plan.lacks(day) for day in days}
+    kept = [day for day, reason in reasons.items() if reason is None]
+    left_out = {day: reason for day, reason in reasons.items() if reason is not None}
     if not kept:
-        reasons = "; ".join(f"{day}: {reason}" for day, reason in list(left_out.items())[:3])
-        raise CranpmError(expected="days to verify", found=reasons or "none", remedy="Choose days that all have.")
-    folder = Path(folder)
-    (folder / RECORDS).mkdir(parents=True, exist_ok=True)
-    todo = [day for day in kept if not _done(folder, day, plan.identity(day))]
+        first = "; ".join(f"{day}: {reason}" for day, reason in list(left_out.items())[:3])
+        raise CranpmError(expected="days to verify", found=first or "none", remedy="Choose days that all have.")
+    target = Path(folder) / DAYS
+    target.mkdir(parents=True, exist_ok=True)
+    todo = [day for day in kept if not _done(target / f"{day}.npz", plan.identity(day))]
     on_day(len(kept) - len(todo), len(kept))
-    for number, _ in enumerate(_each(plan, todo, folder, jobs), start=len(kept) - len(todo) + 1):
-        on_day(number, len(kept))
+    if todo:
+        for number, (day, sums) in enumerate(pool.each(_measure, todo, pool.share(plan)), len(kept) - len(todo) + 1):
+            _write(target / f"{day}.npz", plan.identity(day), sums)
+            on_day(number, len(kept))
     return kept, left_out
 
 
-def _each(plan: Plan, days: Sequence[date], folder: Path, jobs: int) -> Iterable[None]:
-    if not days:
-        return
-    if jobs == 1 or len(days) == 1:
-        _begin(plan, folder)
-        yield from map(_one, days)
-        _shared.clear()
-        return
-    with ProcessPoolExecutor(jobs, get_context("forkserver"), _begin, (plan, folder)) as pool:
-        yield from pool.map(_one, days)
-
-
-_shared: dict[str, Any] = {}
-"""What a process needs for every day."""
-
-
-def _begin(plan: Plan, folder: Path) -> None:
-    _shared.update(plan=plan, folder=folder, setting=Setting(plan.archive))
-
-
-def _one(day: date) -> None:
-    plan, folder = _shared["plan"], _shared["folder"]
+def _measure(day: date, plan: Plan) -> DaySums:
     for method in plan.methods:
         method.check(day, plan.leads)
-    record = measure(_shared["setting"], plan.methods, day, plan.leads, plan.similarity)
-    target = folder / RECORDS / f"{day}.npz"
-    passing = target.with_name(f".{day}.{os.getpid()}.npz")
-    contents: dict[str, Any] = {IDENTITY: np.array(plan.identity(day)), **record.arrays()}
-    np.savez(passing, **contents)
-    os.replace(passing, target)
+    geometry = _geometry(plan.archive.location, plan.archive.snapshot, plan.statistics)
+    return measure(geometry, plan.methods, day, plan.leads)
 
 
-def _done(folder: Path, day: date, identity: str) -> bool:
-    path = folder / RECORDS / f"{day}.npz"
+@lru_cache(maxsize=1)
+def _geometry(location: str, snapshot: str, statistics: tuple[str, ...]) -> Geometry:
+    """Made once per process."""
+    return Geometry(Archive(location, snapshot), statistics)
+
+
+def _write(path: Path, identity: str, sums: DaySums) -> None:
+    contents: dict[str, Any] = {IDENTITY: np.array(identity), **sums.arrays()}
+    with whole_file(path) as beside:
+        np.savez(beside, **contents)
+
+
+def _done(path: Path, identity: str) -> bool:
     if not path.is_file():
         return False
     try:
@@ -136,10 +130,10 @@ def _done(folder: Path, day: date, identity: str) -> bool:
         return False  # damaged: made again
 
 
-def load_records(folder: Path | str, days: Sequence[date]) -> list[Record]:
-    """The records of days, in order."""
+def load_days(folder: Path | str, days: Sequence[date]) -> list[DaySums]:
+    """The sums of days, in order."""
     found = []
     for day in days:
-        with np.load(Path(folder) / RECORDS / f"{day}.npz") as stored:
-            found.append(Record(**{name: stored[name] for name in stored.files if name != IDENTITY}))
+        with np.load(Path(folder) / DAYS / f"{day}.npz") as stored:
+            found.append(DaySums.from_arrays({name: stored[name] for name in stored.files if name != IDENTITY}))
     return found

@@ -1,10 +1,9 @@
-"""What records say: figures by method, lead, scale, place and group, and how certain their differences are."""
+"""Scores by method, lead, scale, place and group of stations, from the sums of days."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
-from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,15 @@ import numpy as np
 
 from cranpm.archive.day_data import held_out
 from cranpm.archive.store import Archive
-from cranpm.core.air_quality import THRESHOLDS_UGM3
+from cranpm.core.cluster import Pool
 from cranpm.core.grid import Array
-from cranpm.verification.agency import Exceedance, fairmode, index_agreement
-from cranpm.verification.bootstrap import Draws, Interval, draws_for, rmse_change
-from cranpm.verification.day import SCALES, Record, places
-from cranpm.verification.run import Plan, load_records, verify
+from cranpm.verification.bootstrap import Interval, Resamples, resamples_for, rmse_change
+from cranpm.verification.day import DaySums, places
+from cranpm.verification.run import ALONE, Plan, load_days, verify
 from cranpm.verification.stations import groups, roughness_m, seasons
-from cranpm.verification.structure import WAVELENGTHS_PX, pair_similarity
-from cranpm.verification.tally import EDGES_UGM3, Tally
+from cranpm.verification.statistics import SCALES, STATISTICS, ratio
+from cranpm.verification.structure import WAVELENGTHS_PX
+from cranpm.verification.tally import Tally
 
 UNKNOWN = "unknown"
 """Said of weights whose loss saw stations, but nobody knows which."""
@@ -28,7 +27,7 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True)
 class Scores:
-    """Days of records, and all that is asked of them."""
+    """The sums of all days, and what follows from them."""
 
     archive: Archive
     names: list[str]
@@ -37,46 +36,61 @@ class Scores:
     days: list[date]
     leads: tuple[int, ...]
     places: list[str]
-    records: list[Record]
+    by_day: list[DaySums]
     left_out: Mapping[date, str]
+
+    def sums(self, statistic: str) -> Array:
+        """(day, method, lead, scale, place, *shape) of a statistic."""
+        return np.stack([day.statistics[statistic] for day in self.by_day])
+
+    @property
+    def statistics(self) -> list[str]:
+        """Those that were computed."""
+        return list(self.by_day[0].statistics)
 
     @cached_property
     def tally(self) -> Tally:
         """(day, method, lead, scale, place)."""
-        parts = [record.tally for record in self.records]
-        return Tally(np.stack([part.moments for part in parts]), np.stack([part.joint for part in parts]))
+        return Tally.unpacked(self.sums("errors"))
 
     @cached_property
     def similarity(self) -> Array:
         """(method, lead, scale) mean structural similarity over all windows of all days; NaN if not computed."""
-        total = np.sum([record.similarity for record in self.records], axis=0)
-        return np.divide(total[..., 0], total[..., 1], out=np.full(total.shape[:-1], np.nan), where=total[..., 1] > 0)
+        if "ssim" not in self.statistics:
+            return np.full((len(self.names), len(self.leads), len(SCALES)), np.nan)
+        total = self.sums("ssim").sum(axis=0)[..., 0, :]
+        return ratio(total[..., 0], total[..., 1])
 
     @cached_property
     def power_ratio(self) -> Array:
-        """(method, lead, band): power of the forecast over that of the truth; below 1, fine structure was lost."""
-        total = np.sum([record.power for record in self.records], axis=0)
-        return np.divide(total[..., 0], total[..., 1], out=np.full(total.shape[:-1], np.nan), where=total[..., 1] > 0)
+        """(method, lead, band): power of the forecast over that of the truth; NaN if not computed.
+
+        Below 1, fine structure was lost.
+        """
+        if "spectra" not in self.statistics:
+            return np.full((len(self.names), len(self.leads), len(WAVELENGTHS_PX)), np.nan)
+        total = self.sums("spectra").sum(axis=0)[:, :, 0, 0]
+        return ratio(total[..., 0], total[..., 1])
 
     @cached_property
-    def draws(self) -> Draws:
-        return draws_for(self.days)
+    def draws(self) -> Resamples:
+        return resamples_for(self.days)
 
     def rmse_change(self, method: int, reference: int, lead: int, scale: int, place: int = 0) -> Interval:
         """RMSE of a method relative to another's, in percent: below 0 is better. Both are drawn on the same days."""
-        return rmse_change(self.tally.moments[:, [method, reference], lead, scale, place], self.draws)
+        return rmse_change(self.tally[:, [method, reference], lead, scale, place].squared, self.draws)
 
     # Stations
 
     @cached_property
     def sampled(self) -> Array:
         """(day, method, lead, station)."""
-        return np.stack([record.sampled for record in self.records])
+        return np.stack([day.sampled for day in self.by_day])
 
     @cached_property
     def observed(self) -> Array:
         """(day, lead, station)."""
-        return np.stack([record.observed for record in self.records])
+        return np.stack([day.observed for day in self.by_day])
 
     @cached_property
     def unseen(self) -> Array | None:
@@ -108,10 +122,22 @@ class Scores:
     def station_change(self, method: int, reference: int, lead: int, group: str = "all") -> Interval:
         """As `rmse_change`, at stations."""
         daily = [
-            [Tally.of(f, o).moments for f, o in zip(*self.pairs(which, lead, group), strict=True)]
+            [Tally.of(f, o).squared for f, o in zip(*self.pairs(which, lead, group), strict=True)]
             for which in (method, reference)
         ]
         return rmse_change(np.stack(daily, axis=1), self.draws)
+
+    def station_sums(self, statistic: str) -> Array:
+        """(day, method, lead, *shape) of a statistic over the pairs at all stations."""
+        made = STATISTICS[statistic](self.archive)
+        found = [
+            [
+                [made.pairs(*pair) for pair in zip(*self.pairs(method, lead), strict=True)]
+                for lead in range(len(self.leads))
+            ]
+            for method in range(len(self.names))
+        ]
+        return np.moveaxis(np.array(found), 2, 0)
 
     # Regions
 
@@ -129,89 +155,16 @@ class Scores:
                         rows.append({**start, "lead": ahead, "truth": float(truth[0] / weight[0]), **means})
         return rows
 
-    # All of it
 
-    def to_json(self) -> dict[str, Any]:
-        """Everything, by method and lead."""
-        return {
-            "days": {"count": len(self.days), "first": str(self.days[0]), "last": str(self.days[-1])},
-            "left_out": {str(day): reason for day, reason in self.left_out.items()},
-            "archive": {"snapshot": self.archive.snapshot, "source": self.archive.source},
-            "stations": {name: int(members.sum()) for name, members in self.groups.items()},
-            "wavelengths_px": list(WAVELENGTHS_PX),
-            "bins_ugm3": list(EDGES_UGM3),
-            "rmse_change_percent": self._changes(),
-            "methods": {
-                name: {
-                    **self.facts[name],
-                    "uncovered_pixels": int(sum(record.uncovered[index].sum() for record in self.records)),
-                    "leads": {f"T+{self.leads[lead]}": self._of(index, lead) for lead in range(len(self.leads))},
-                }
-                for index, name in enumerate(self.names)
-            },
-        }
-
-    def _changes(self) -> list[dict[str, Any]]:
-        """Of every method against every other, with the interval."""
-        found = []
-        for one, other in permutations(range(len(self.names)), 2):
-            for lead, ahead in enumerate(self.leads):
-                kinds = {name: self.rmse_change(one, other, lead, scale) for scale, name in enumerate(SCALES)}
-                for name, change in (*kinds.items(), ("stations", self.station_change(one, other, lead))):
-                    bounds = [number(change.low), number(change.high)]
-                    row = {"method": self.names[one], "against": self.names[other], "lead": ahead, "at": name}
-                    found.append({**row, "value": number(change.value), "interval": bounds})
-        return found
-
-    def _of(self, method: int, lead: int) -> dict[str, Any]:
-        total = self.tally.sum()[method, lead]
-        observed = self.pairs(method, lead)
-        start = np.stack([record.at_start for record in self.records])
-        quality = fairmode(*observed, start)
-        by_scale = {
-            scale: {place: figures(total[s, p]) for p, place in enumerate(self.places)}
-            for s, scale in enumerate(SCALES)
-        }
-        for s, scale in enumerate(SCALES):
-            by_scale[scale]["all"]["ssim"] = number(self.similarity[method, lead, s])
-            by_scale[scale]["all"] |= reliability(total[s, 0])
-        return {
-            "fields": by_scale,
-            "power_ratio": [number(value) for value in self.power_ratio[method, lead]],
-            "pairs_by_forecast": pairs_by_forecast(*observed),
-            "stations": {
-                **{name: self.station_figures(method, lead, name) for name in self.groups},
-                **{
-                    f"season: {name}": self.station_figures(method, lead, "all", name)
-                    for name in seasons(self.valid(lead))
-                },
-            },
-            "fairmode": {
-                "stations": int(np.isfinite(quality.mqi).sum()),
-                "mqi_90": number(quality.mqi_90),
-                "mqi_year_90": number(quality.mqi_year_90),
-                "mqi_forecast_90": number(quality.mqi_forecast_90),
-                "target": {
-                    str(name): [number(x), number(y)]
-                    for name, x, y in zip(self.archive.stations.ids, quality.target_x, quality.target_y, strict=True)
-                },
-            },
-        }
-
-    def station_figures(self, method: int, lead: int, group: str, season: str | None = None) -> dict[str, Any]:
-        forecast, observed = self.pairs(method, lead, group, season)
-        return figures(Tally.of(forecast, observed)) | {"pair_ssim": number(pair_similarity(forecast, observed))}
-
-
-def judge(
+def score(
     plan: Plan,
     days: Iterable[date],
     folder: Path | str,
-    jobs: int = 1,
+    pool: Pool = ALONE,
     on_day: Callable[[int, int], None] = lambda done, total: None,
 ) -> Scores:
-    """Verify days (see `verify`) and sum them up; records are kept in `folder`."""
-    kept, left_out = verify(plan, days, folder, jobs, on_day)
+    """The scores of days (see `verify`); the sums of each day are kept in `folder`."""
+    kept, left_out = verify(plan, days, folder, pool, on_day)
     return Scores(
         archive=plan.archive,
         names=[method.name for method in plan.methods],
@@ -219,51 +172,6 @@ def judge(
         days=kept,
         leads=plan.leads,
         places=places(plan.archive.domain.fine),
-        records=load_records(folder, kept),
+        by_day=load_days(folder, kept),
         left_out=left_out,
     )
-
-
-def figures(tally: Tally) -> dict[str, Any]:
-    """All figures of one tally, ready for JSON."""
-    events = [Exceedance.of(tally, threshold) for threshold in THRESHOLDS_UGM3]
-    same, near = index_agreement(tally)
-    return {
-        **{name: number(getattr(tally, name)) for name in ("rmse", "mae", "bias", "correlation", "r2", "mean_truth")},
-        "bins": {
-            name: [number(value) for value in getattr(tally, f"bin_{name}")] for name in ("rmse", "bias", "share")
-        },
-        "exceedance": {
-            f"{event.threshold_ugm3:g}": {name: number(getattr(event, name)) for name in ("pod", "far", "csi", "ets")}
-            for event in events
-        },
-        "index_same": number(same),
-        "index_within_one": number(near),
-    }
-
-
-def reliability(tally: Tally) -> dict[str, Any]:
-    """Share of the weight by (bin of the forecast, bin of the truth), and the mean truth in each bin of it."""
-    weight = tally.moments[:, 0]
-    means = _mean(tally.moments[:, 2], weight)
-    joint = tally.joint / max(float(tally.joint.sum()), 1e-300)
-    return {"joint": joint.tolist(), "bin_truth": [number(value) for value in means]}
-
-
-def pairs_by_forecast(forecast: Array, observed: Array) -> dict[str, Any]:
-    """By the forecast's bin: number of pairs, mean forecast and mean observation."""
-    turned = Tally.of(observed, forecast)  # which bins by its second argument
-    count, observations, forecasts = turned.moments[:, :3].T
-    means = [_mean(total, count) for total in (forecasts, observations)]
-    named = zip(("forecast", "truth"), means, strict=True)
-    return {"pairs": count.tolist(), **{name: [number(value) for value in part] for name, part in named}}
-
-
-def _mean(total: Array, weight: Array) -> Array:
-    """NaN where nothing was counted."""
-    return np.divide(total, weight, out=np.full(len(weight), np.nan), where=weight > 0)
-
-
-def number(value: Any) -> float | None:
-    """A plain number; None for NaN, which JSON has not."""
-    return float(value) if np.isfinite(value) else None

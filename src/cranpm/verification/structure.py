@@ -1,11 +1,15 @@
 """Does a forecast look like the truth: structural similarity, and power by wavelength (is fine structure blurred?)."""
 
+from collections.abc import Mapping
 from functools import cache
+from typing import ClassVar
 
 import numba
 import numpy as np
 
+from cranpm.archive.store import Archive
 from cranpm.core.grid import Array
+from cranpm.verification.statistics import SCALES, STATISTICS, Metric, Pixels, Statistic, ratio
 
 WINDOW = 7
 """Side of the square in which structure is compared, in pixels; all its pixels count alike."""
@@ -133,3 +137,39 @@ def _bands() -> tuple[Array, Array]:
     bands = np.where(radius == 0, 0, np.maximum(bands, 1))
     hann = np.hanning(SQUARE + 1)[:-1]
     return bands, np.outer(hann, hann)
+
+
+@STATISTICS.register("ssim")
+class Similarity(Statistic):
+    """Structural similarity: (sum, weight) over windows without a gap."""
+
+    shape = (2,)
+    metrics: ClassVar[Mapping[str, Metric]] = {"ssim": Metric("SSIM", lambda sums: ratio(sums[..., 0], sums[..., 1]))}
+    by_place = False
+    at_stations = False
+    halo = HALO
+
+    def pixels(self, part: Pixels) -> Array:
+        return similarity_sums(part.forecast, part.truth, part.rows, part.row_area_km2)
+
+
+@STATISTICS.register("spectra")
+class Spectra(Statistic):
+    """Power by wavelength in squares of land: (band, [forecast, truth])."""
+
+    shape = (len(WAVELENGTHS_PX), 2)
+    scales = SCALES[:1]
+    by_place = False
+    at_stations = False
+
+    def __init__(self, archive: Archive):
+        self.squares = squares(archive.land())
+
+    def pixels(self, part: Pixels) -> Array:
+        total = np.zeros(self.shape)
+        for row, col in self.squares:
+            start = row - part.first_row
+            if part.rows.start <= start < part.rows.stop:
+                square = (slice(start, start + SQUARE), slice(col, col + SQUARE))
+                total += power_sums(part.forecast[square], part.truth[square])
+        return total

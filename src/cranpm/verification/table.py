@@ -13,7 +13,7 @@ SURE = "* the 95 % interval (in brackets; paired bootstrap over days in blocks o
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """A title, a header, rows of text and what must be said below them."""
 
     name: str

@@ -11,11 +11,13 @@ import numpy as np
 
 from cranpm.core.air_quality import THRESHOLDS_UGM3
 from cranpm.verification.agency import Exceedance, fairmode, index_agreement
-from cranpm.verification.day import SCALES
 from cranpm.verification.scores import Scores
+from cranpm.verification.scores_file import ScoresFile
 from cranpm.verification.stations import seasons
+from cranpm.verification.statistics import SCALES
 from cranpm.verification.structure import RANGE_UGM3, WAVELENGTHS_PX, WINDOW
-from cranpm.verification.table import SURE, Table, percent
+from cranpm.verification.summary import station_scores
+from cranpm.verification.table import SURE, TextTable, percent
 from cranpm.verification.tally import EDGES_UGM3
 
 TERRAIN = ("all", "flat", "complex")
@@ -28,8 +30,9 @@ def paper() -> dict[str, Any]:
     return tomllib.loads(files("cranpm.verification").joinpath("paper.toml").read_text())
 
 
-def all_tables(scores: Scores, reference: str, with_paper: bool = False) -> list[Table]:
+def all_tables(scores: Scores, summary: ScoresFile, with_paper: bool = False) -> list[TextTable]:
     """Every table, in the order in which a reader asks."""
+    reference = summary.reference
     return [
         *(table_1(scores, scale, reference, with_paper) for scale in range(len(SCALES))),
         table_2(scores, reference, with_paper),
@@ -40,10 +43,11 @@ def all_tables(scores: Scores, reference: str, with_paper: bool = False) -> list
         exceedances(scores),
         quality(scores),
         spectra(scores),
+        metrics(summary),
     ]
 
 
-def table_1(scores: Scores, scale: int, reference: str, with_paper: bool) -> Table:
+def table_1(scores: Scores, scale: int, reference: str, with_paper: bool) -> TextTable:
     """Laid out as the paper's table 1; the last figure of each lead is the change of RMSE against `reference`."""
     tally, against = scores.tally.sum(), scores.names.index(reference)
     header, rows = ["method", "made at", "parameters"], []
@@ -66,7 +70,7 @@ def table_1(scores: Scores, scale: int, reference: str, with_paper: bool) -> Tab
                 known = theirs and scores.leads[lead] <= len(theirs)
                 cells.append(f"{theirs[scores.leads[lead] - 1][0]:.2f}" if theirs and known else "")
         rows.append(tuple(cells))
-    return Table(
+    return TextTable(
         f"table1-{SCALES[scale].replace(' ', '')}",
         f"PM2.5 over land at {SCALES[scale]}, ug m-3 ({_period(scores)})",
         tuple(header),
@@ -82,8 +86,8 @@ def table_1(scores: Scores, scale: int, reference: str, with_paper: bool) -> Tab
     )
 
 
-def table_2(scores: Scores, reference: str, with_paper: bool) -> Table:
-    """Laid out as the paper's table 2: stations at the first lead, by terrain; those of no loss apart."""
+def table_2(scores: Scores, reference: str, with_paper: bool) -> TextTable:
+    """Laid out as the paper's table 2: stations at the first lead, by terrain, and those that no loss used."""
     split = ("held out",) if "in the loss" in scores.groups else ()
     terrain = [group for group in (*TERRAIN, *split) if group in scores.groups]
     against = scores.names.index(reference)
@@ -96,18 +100,18 @@ def table_2(scores: Scores, reference: str, with_paper: bool) -> Table:
     for index, name in enumerate(scores.names):
         cells = [name]
         for group in terrain:
-            found = scores.station_figures(index, 0, group)
+            found = station_scores(scores, index, 0, group)
             change = scores.station_change(index, against, 0, group) if index != against else None
             cells += [
-                *_plain([found["rmse"], found["mae"], found["pair_ssim"]]),
-                _signed(found["bias"]),
+                *_plain([found.rmse, found.mae, found.pair_ssim]),
+                _signed(found.bias),
                 percent(change),
             ]
             if with_paper:
                 theirs = _in_paper(paper()["stations"].get(group, {}), scores.facts[name])
                 cells.append(f"{theirs[0]:.2f}" if theirs else "")
         rows.append(tuple(cells))
-    return Table(
+    return TextTable(
         "table2",
         f"At stations, T+{scores.leads[0]}, ug m-3 ({_period(scores)})",
         tuple(header),
@@ -120,8 +124,8 @@ def table_2(scores: Scores, reference: str, with_paper: bool) -> Table:
     )
 
 
-def differences(scores: Scores) -> Table:
-    """Every method against every other: change of RMSE with its interval."""
+def differences(scores: Scores) -> TextTable:
+    """Every method relative to every other: change of RMSE with its interval."""
     header = ("method", "against", *(f"T+{lead} at {scale}" for scale in SCALES for lead in scores.leads))
     rows = []
     for one in range(len(scores.names)):
@@ -133,34 +137,34 @@ def differences(scores: Scores) -> Table:
                     for lead in range(len(scores.leads))
                 ]
                 rows.append((scores.names[one], scores.names[other], *changes))
-    return Table("differences", "Change of RMSE against each other method, %", header, rows, (SURE,))
+    return TextTable("differences", "Change of RMSE against each other method, %", header, rows, (SURE,))
 
 
-def station_groups(scores: Scores) -> Table:
+def station_groups(scores: Scores) -> TextTable:
     """RMSE and bias at stations by what they have in common, first lead."""
     asked = [(group, None) for group in scores.groups] + [("all", name) for name in seasons(scores.valid(0))]
     rows = []
     for group, season in asked:
         cells = [season or group, str(int(scores.groups[group].sum()))]
         for index in range(len(scores.names)):
-            found = scores.station_figures(index, 0, group, season)
-            cells.append(f"{_plain([found['rmse']])[0]} ({_signed(found['bias'])})")
+            found = station_scores(scores, index, 0, group, season)
+            cells.append(f"{_plain([found.rmse])[0]} ({_signed(found.bias)})")
         rows.append(tuple(cells))
     title = f"RMSE (and bias) at stations by group, T+{scores.leads[0]}, ug m-3"
-    return Table("stations", title, ("group", "N", *scores.names), rows)
+    return TextTable("stations", title, ("group", "N", *scores.names), rows)
 
 
-def by_region(scores: Scores) -> Table:
+def by_region(scores: Scores) -> TextTable:
     tally = scores.tally.sum()
     rows = [
         (place, f"T+{ahead}", *(_plain([tally[index, lead, 0, p].rmse])[0] for index in range(len(scores.names))))
         for p, place in enumerate(scores.places)
         for lead, ahead in enumerate(scores.leads)
     ]
-    return Table("regions", "RMSE at 1 km by region, ug m-3", ("region", "lead", *scores.names), rows)
+    return TextTable("regions", "RMSE at 1 km by region, ug m-3", ("region", "lead", *scores.names), rows)
 
 
-def by_bin(scores: Scores) -> Table:
+def by_bin(scores: Scores) -> TextTable:
     tally = scores.tally.sum()
     names = [f"up to {EDGES_UGM3[0]:g}", *(f"{a:g} to {b:g}" for a, b in pairwise(EDGES_UGM3))]
     names.append(f"above {EDGES_UGM3[-1]:g}")
@@ -174,10 +178,10 @@ def by_bin(scores: Scores) -> Table:
                 cells.append(f"{_plain([here.bin_rmse[number]])[0]} ({_signed(here.bin_bias[number])})")
             rows.append((f"T+{ahead}", name, f"{100 * share:.1f} %", *cells))
     title = "RMSE (and bias) at 1 km by true concentration, ug m-3"
-    return Table("bins", title, ("lead", "truth", "share", *scores.names), rows)
+    return TextTable("bins", title, ("lead", "truth", "share", *scores.names), rows)
 
 
-def exceedances(scores: Scores) -> Table:
+def exceedances(scores: Scores) -> TextTable:
     tally, rows = scores.tally.sum(), []
     for index, name in enumerate(scores.names):
         for lead, ahead in enumerate(scores.leads):
@@ -189,7 +193,7 @@ def exceedances(scores: Scores) -> Table:
             same, near = index_agreement(here)
             rows.append((name, f"T+{ahead}", *cells, *_plain([same, near])))
     header = [f"above {threshold:g}: {figure}" for threshold in THRESHOLDS_UGM3 for figure in _EVENT]
-    return Table(
+    return TextTable(
         "exceedances",
         "Exceedances of daily means (ug m-3) and categories of the European Air Quality Index at 1 km",
         ("method", "lead", *header, "same category", "at most one off"),
@@ -201,15 +205,15 @@ def exceedances(scores: Scores) -> Table:
 _EVENT = ("POD", "FAR", "CSI", "ETS")
 
 
-def quality(scores: Scores) -> Table:
-    start, rows = np.stack([record.at_start for record in scores.records]), []
+def quality(scores: Scores) -> TextTable:
+    start, rows = np.stack([day.at_start for day in scores.by_day]), []
     for index, name in enumerate(scores.names):
         for lead, ahead in enumerate(scores.leads):
             found = fairmode(*scores.pairs(index, lead), start)
             count = int(np.isfinite(found.mqi).sum())
             figures = _plain([found.mqi_90, found.mqi_year_90, found.mqi_forecast_90])
             rows.append((name, f"T+{ahead}", str(count), *figures))
-    return Table(
+    return TextTable(
         "fairmode",
         "FAIRMODE quality indicators at stations, 90th percentile (the objective is met up to 1)",
         ("method", "lead", "stations", "MQI", "MQI of the mean", "forecast MQI"),
@@ -218,14 +222,14 @@ def quality(scores: Scores) -> Table:
     )
 
 
-def spectra(scores: Scores) -> Table:
+def spectra(scores: Scores) -> TextTable:
     rows = [
         (name, f"T+{ahead}", *_plain(scores.power_ratio[index, lead]))
         for index, name in enumerate(scores.names)
         for lead, ahead in enumerate(scores.leads)
     ]
     names = [f"from {low} px" for low in WAVELENGTHS_PX]
-    return Table(
+    return TextTable(
         "spectra",
         "Power of the forecast over that of the truth, by wavelength",
         ("method", "lead", *names),
@@ -234,8 +238,32 @@ def spectra(scores: Scores) -> Table:
     )
 
 
+def metrics(summary: ScoresFile) -> TextTable:
+    """Every metric of every statistic, with intervals: also of those that plugins bring."""
+    rows: list[tuple[str, ...]] = [
+        (
+            one.title,
+            one.method,
+            f"T+{one.lead}",
+            one.at,
+            "" if one.value is None else f"{one.value:.3f}",
+            _range(one.interval),
+            "" if one.method == summary.reference or one.difference is None else f"{one.difference:+.3f}",
+            "" if one.method == summary.reference else _range(one.difference_interval, "+"),
+        )
+        for one in summary.metrics
+    ]
+    header = ("metric", "method", "lead", "at", "value", "95 % interval", f"minus {summary.reference}", "95 % interval")
+    return TextTable("metrics", "All metrics over the whole domain and at stations, with intervals", header, rows)
+
+
+def _range(bounds: tuple[float | None, float | None], sign: str = "") -> str:
+    low, high = bounds
+    return "" if low is None or high is None else f"[{low:{sign}.3f}, {high:{sign}.3f}]"
+
+
 def _in_paper(numbers: dict[str, Any], fact: Mapping[str, Any]) -> Any:
-    """The paper's numbers of a method, if it is what the paper had: its opponents worked at 25 km."""
+    """The paper's numbers of a method, if it is what the paper had: its baselines worked at 25 km."""
     if fact["kind"] in ("cran-pm", "released"):
         return numbers.get("cran-pm")
     return numbers.get(fact["kind"]) if fact.get("resolution") == "25 km" else None

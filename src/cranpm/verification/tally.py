@@ -1,12 +1,14 @@
 """Sums from which every statistic of forecasts against truth follows. Sums of parts add up to those of the whole."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numba
 import numpy as np
 
 from cranpm.core.grid import Array
+from cranpm.verification.statistics import STATISTICS, Metric, Pixels, Statistic, ratio
 
 EDGES_UGM3 = (5.0, 10.0, 15.0, 20.0, 25.0, 50.0, 75.0)
 """Borders of the bins of concentration; a border belongs to the bin below it. Thresholds are among them."""
@@ -39,6 +41,16 @@ class Tally:
         _count(fields[0], fields[1], spread, np.array(EDGES_UGM3), tally.moments, tally.joint)
         return tally
 
+    @classmethod
+    def unpacked(cls, sums: Array) -> "Tally":
+        """From (..., bin, [moments, bins of the forecast])."""
+        return cls(sums[..., :MOMENTS], np.swapaxes(sums[..., MOMENTS:], -1, -2))
+
+    @property
+    def packed(self) -> Array:
+        """(..., bin of the truth, [moments, bins of the forecast])."""
+        return np.concatenate([self.moments, np.swapaxes(self.joint, -1, -2)], axis=-1)
+
     def __add__(self, other: "Tally") -> "Tally":
         return Tally(self.moments + other.moments, self.joint + other.joint)
 
@@ -65,37 +77,42 @@ class Tally:
         return self.totals[..., 0]
 
     @property
+    def squared(self) -> Array:
+        """(..., [weight, squared error])."""
+        return np.stack([self.weight, _squares(self.totals)], axis=-1)
+
+    @property
     def rmse(self) -> Array:
         return np.sqrt(mean_square(self.totals))
 
     @property
     def mae(self) -> Array:
-        return _ratio(self.totals[..., 6], self.weight)
+        return ratio(self.totals[..., 6], self.weight)
 
     @property
     def bias(self) -> Array:
         """Mean of forecast - truth."""
-        return _ratio(self.totals[..., 1] - self.totals[..., 2], self.weight)
+        return ratio(self.totals[..., 1] - self.totals[..., 2], self.weight)
 
     @property
     def mean_truth(self) -> Array:
-        return _ratio(self.totals[..., 2], self.weight)
+        return ratio(self.totals[..., 2], self.weight)
 
     @property
     def correlation(self) -> Array:
         forecast, truth, both = _covariances(self.totals)
-        return _ratio(both, np.sqrt(forecast * truth))
+        return ratio(both, np.sqrt(forecast * truth))
 
     @property
     def slope(self) -> Array:
         """Of the line through forecast over truth."""
         _, truth, both = _covariances(self.totals)
-        return _ratio(both, truth)
+        return ratio(both, truth)
 
     @property
     def r2(self) -> Array:
         """Share of the truth's variance that is explained: 1 - mean squared error / variance; may be negative."""
-        return 1 - _ratio(mean_square(self.totals), _covariances(self.totals)[1])
+        return 1 - ratio(mean_square(self.totals), _covariances(self.totals)[1])
 
     @property
     def bin_rmse(self) -> Array:
@@ -104,33 +121,50 @@ class Tally:
 
     @property
     def bin_bias(self) -> Array:
-        return _ratio(self.moments[..., 1] - self.moments[..., 2], self.moments[..., 0])
+        return ratio(self.moments[..., 1] - self.moments[..., 2], self.moments[..., 0])
 
     @property
     def bin_share(self) -> Array:
         """Share of the weight in each bin of the truth."""
-        return _ratio(self.moments[..., 0], self.weight[..., None])
+        return ratio(self.moments[..., 0], self.weight[..., None])
 
 
 def mean_square(totals: Array) -> Array:
     """Mean squared error from moments."""
-    squares = totals[..., 3] + totals[..., 4] - 2 * totals[..., 5]
-    return np.maximum(_ratio(squares, totals[..., 0]), 0)
+    return np.maximum(ratio(_squares(totals), totals[..., 0]), 0)
+
+
+def _squares(totals: Array) -> Array:
+    return totals[..., 3] + totals[..., 4] - 2 * totals[..., 5]
 
 
 def _covariances(totals: Array) -> tuple[Array, Array, Array]:
     """Variance of the forecast, of the truth, and what they have in common."""
     weight = totals[..., 0]
-    mean = [_ratio(totals[..., index], weight) for index in (1, 2)]
+    mean = [ratio(totals[..., index], weight) for index in (1, 2)]
     pairs = ((3, 0, 0), (4, 1, 1), (5, 0, 1))
-    forecast, truth, both = (_ratio(totals[..., index], weight) - mean[a] * mean[b] for index, a, b in pairs)
+    forecast, truth, both = (ratio(totals[..., index], weight) - mean[a] * mean[b] for index, a, b in pairs)
     return np.maximum(forecast, 0), np.maximum(truth, 0), both
 
 
-def _ratio(top: Array, bottom: Array) -> Array:
-    """top / bottom, NaN where nothing was counted."""
-    top, bottom = np.broadcast_arrays(np.asarray(top, np.float64), np.asarray(bottom, np.float64))
-    return np.divide(top, bottom, out=np.full(top.shape, np.nan), where=bottom != 0)
+def _metric(name: str) -> Callable[[Array], Array]:
+    return lambda sums: np.asarray(getattr(Tally.unpacked(sums), name))
+
+
+@STATISTICS.register("errors")
+class Errors(Statistic):
+    """The tally, by bins of concentration: its two tables side by side."""
+
+    shape = (BINS, MOMENTS + BINS)
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "rmse": Metric("RMSE, ug m-3", _metric("rmse")),
+        "mae": Metric("MAE, ug m-3", _metric("mae")),
+        "bias": Metric("bias, ug m-3", _metric("bias")),
+        "correlation": Metric("correlation", _metric("correlation")),
+    }
+
+    def pixels(self, part: Pixels) -> Array:
+        return Tally.of(part.forecast[part.rows], part.truth[part.rows], part.weight[part.rows]).packed
 
 
 @numba.njit(cache=True, nogil=True)

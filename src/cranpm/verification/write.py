@@ -1,18 +1,18 @@
 """Scores as files: JSON, and every table as Markdown and CSV."""
 
 import csv
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from cranpm.verification.scores import Scores
-from cranpm.verification.table import Table
+from cranpm.verification.scores_file import ScoresFile
+from cranpm.verification.table import TextTable
 
 
-def write(scores: Scores, tables: Sequence[Table], folder: Path) -> None:
-    """`scores.json`, `tables.md` with all tables, one CSV a table, and `series.csv`: means of regions day by day."""
+def write(scores: Scores, summary: ScoresFile, tables: Sequence[TextTable], folder: Path) -> None:
+    """`scores.json`, `tables.md` with all tables, one CSV per table, and `series.csv`: means of regions day by day."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "scores.json").write_text(json.dumps(scores.to_json(), indent=1, allow_nan=False) + "\n")
+    summary.write(folder)
     (folder / "tables.md").write_text("\n".join(table.markdown() for table in tables))
     for table in tables:
         (folder / f"{table.name}.csv").write_text(table.csv())

@@ -1,4 +1,4 @@
-"""An episode as a moving picture: one frame a day, truth alone or a forecast beside it."""
+"""An episode as a moving picture: one frame per day, truth alone or a forecast beside it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ from cranpm.core.days import DayRange
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import EVERYWHERE, Array, Window
 from cranpm.core.regions import parse_region
-from cranpm.views.figures.inputs import Given
+from cranpm.views.figures.inputs import FigureInputs
 from cranpm.views.figures.maps import PM25_LABEL, Ground, aggregate, draw_scale_bar, proportion
 from cranpm.views.figures.sheet import check_picture, sheet
 from cranpm.views.figures.style import COAST, NOTE, PM25, SEA, drawing
@@ -38,31 +38,31 @@ ALONE_INCH, PAIR_INCH, MOST_INCH = 7.0, 4.8, 6.5
 
 @dataclass(frozen=True)
 class Episode:
-    """The fields of any day in a window: of the truth and, where one is given, of a method."""
+    """The fields of any day in a window: of the truth and, where one is inputs, of a method."""
 
-    given: Given
+    inputs: FigureInputs
     window: Window
 
     @property
     def names(self) -> list[str]:
-        return ["truth", *(f"{method.name}, T+{self.given.ahead}" for method in self.given.forecasts)]
+        return ["truth", *(f"{method.name}, T+{self.inputs.ahead}" for method in self.inputs.forecasts)]
 
     @cached_property
     def held(self) -> frozenset[date]:
-        return frozenset(self.given.held().days)
+        return frozenset(self.inputs.held().days)
 
     def fields(self, day: date) -> list[Array | None]:
         """One a panel; None where there is none."""
-        truth = self.given.held().pm25(day, self.window) if day in self.held else None
-        return [truth, *(self._forecast(day) for _ in self.given.forecasts)]
+        truth = self.inputs.held().pm25(day, self.window) if day in self.held else None
+        return [truth, *(self._forecast(day) for _ in self.inputs.forecasts)]
 
     def _forecast(self, day: date) -> Array | None:
-        """For a day, from the start day that lies a lead before it."""
-        (method,), start, (rows, cols) = self.given.forecasts, day - timedelta(days=self.given.ahead), self.window
+        """For a day, from the start day that lies so many days before it."""
+        (method,), start, (rows, cols) = self.inputs.forecasts, day - timedelta(days=self.inputs.ahead), self.window
         if method.identity(start) is None:
             return None
-        method.check(start, [self.given.ahead])
-        return method.strip(start, self.given.ahead, slice(*rows.indices(method.grid.rows)))[:, cols]
+        method.check(start, [self.inputs.ahead])
+        return method.strip(start, self.inputs.ahead, slice(*rows.indices(method.grid.rows)))[:, cols]
 
 
 @dataclass(frozen=True)
@@ -85,12 +85,12 @@ class Screen:
 
 
 def animate(
-    given: Given, days: DayRange, path: Path, on_day: Callable[[int, int], None] = lambda done, total: None
+    inputs: FigureInputs, days: DayRange, path: Path, on_day: Callable[[int, int], None] = lambda done, total: None
 ) -> dict[str, list[date]]:
-    """Write one frame a day; by panel, the days for which it had nothing to show."""
-    _check(given, path)
-    window = parse_region(given.region, given.held().domain.fine) if given.region else EVERYWHERE
-    episode = Episode(given, window)
+    """Write one frame per day; by panel, the days for which it had nothing to show."""
+    _check(inputs, path)
+    window = parse_region(inputs.region, inputs.held().domain.fine) if inputs.region else EVERYWHERE
+    episode = Episode(inputs, window)
     absent = _absent(episode, days)
     with drawing():
         screen = _screen(episode, days)
@@ -102,23 +102,23 @@ def animate(
     return {name: gone for name, gone in absent.items() if gone}
 
 
-def _check(given: Given, path: Path) -> None:
+def _check(inputs: FigureInputs, path: Path) -> None:
     check_picture(path, ENDINGS)
     if path.suffix == ".mp4" and not FFMpegWriter.isAvailable():
         raise CranpmError(expected="ffmpeg on the PATH for .mp4", found="none", remedy="Install it, or write a .gif.")
-    if len(given.forecasts) > 1:
+    if len(inputs.forecasts) > 1:
         raise CranpmError(
             expected="--forecasts once: the truth and one method move side by side",
-            found=f"{len(given.forecasts)} of them",
+            found=f"{len(inputs.forecasts)} of them",
             remedy="Animate one method at a time.",
         )
 
 
 def _absent(episode: Episode, days: DayRange) -> dict[str, list[date]]:
     """Days without a field, by panel; refused where a panel has none at all."""
-    starts = {day: day - timedelta(days=episode.given.ahead) for day in days}
+    starts = {day: day - timedelta(days=episode.inputs.ahead) for day in days}
     absent = {"truth": [day for day in days if day not in episode.held]}
-    for name, method in zip(episode.names[1:], episode.given.forecasts, strict=True):
+    for name, method in zip(episode.names[1:], episode.inputs.forecasts, strict=True):
         absent[name] = [day for day in days if method.identity(starts[day]) is None]
     for name, gone in absent.items():
         if len(gone) == len(days):
@@ -132,10 +132,10 @@ def _absent(episode: Episode, days: DayRange) -> dict[str, list[date]]:
 
 def _screen(episode: Episode, days: DayRange) -> Screen:
     """Panels side by side with one colour bar, arranged once."""
-    given, names = episode.given, episode.names
-    ground = Ground.of(given.held(), episode.window, 700)
+    inputs, names = episode.inputs, episode.names
+    ground = Ground.of(inputs.held(), episode.window, 700)
     wide = min(ALONE_INCH if len(names) == 1 else PAIR_INCH, MOST_INCH / proportion(ground.grid))
-    notes = [f"{days}", *([given.region] if given.region else []), *given.notes()]
+    notes = [f"{days}", *([inputs.region] if inputs.region else []), *inputs.notes()]
     size = (wide + 0.5) * len(names) + 0.8, wide * proportion(ground.grid) + 0.5
     figure = sheet(*size, f"PM$_{{2.5}}$ on {days.first}", notes)
     panels = figure.subplots(1, len(names), squeeze=False)[0]

@@ -10,7 +10,7 @@ from matplotlib.image import AxesImage
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Grid, Window
 from cranpm.verification.tally import Tally
-from cranpm.views.figures.inputs import Given, overlap
+from cranpm.views.figures.inputs import FigureInputs, overlap
 from cranpm.views.figures.maps import PM25_LABEL, Ground, beyond, draw_box, draw_scale_bar, proportion
 from cranpm.views.figures.sheet import letter, sheet, signed
 from cranpm.views.figures.style import ERROR, FRAME, PM25
@@ -31,12 +31,12 @@ class Day:
     window: Window
 
 
-def comparison(given: Given) -> Figure:
+def comparison(inputs: FigureInputs) -> Figure:
     """Columns: truth and forecasts. Rows: the domain, a region, and errors, with that of persistence first."""
-    day = _read(given)
-    far, near = Ground.of(given.held(), columns=700), Ground.of(given.held(), day.window, 700)
-    title = f"PM$_{{2.5}}$ on {given.valid} · forecasts T+{given.ahead} from {given.start()}"
-    figure, panels = _frame(far.grid, near.grid, len(day.names), title, given.notes())
+    day = _read(inputs)
+    far, near = Ground.of(inputs.held(), columns=700), Ground.of(inputs.held(), day.window, 700)
+    title = f"PM$_{{2.5}}$ on {inputs.valid} · forecasts T+{inputs.ahead} from {inputs.start()}"
+    figure, panels = _frame(far.grid, near.grid, len(day.names), title, inputs.notes())
     shown = [_draw_fields(panels[:, column], day, column, far, near) for column in range(len(day.names))]
     wrong = [_draw_error(panels[2, column], day, column, far) for column in range(len(day.names))]
     draw_scale_bar(panels[0, 0], far.grid)
@@ -45,18 +45,18 @@ def comparison(given: Given) -> Figure:
     return figure
 
 
-def _read(given: Given) -> Day:
-    methods = given.forecasts
+def _read(inputs: FigureInputs) -> Day:
+    methods = inputs.forecasts
     if not 1 <= len(methods) <= MOST_METHODS:
         raise CranpmError(
             expected=f"1 to {MOST_METHODS} times --forecasts: more cannot be read side by side",
             found=str(len(methods)),
             remedy="Name those to compare.",
         )
-    archive = given.held()
-    fields = overlap([archive.pm25(given.valid), *(given.forecast(method) for method in methods)])
-    (region, window), *_ = given.zooms(1).items()
-    return Day(["truth", *(method.name for method in methods)], fields, archive.pm25(given.start()), region, window)
+    archive = inputs.held()
+    fields = overlap([archive.pm25(inputs.valid), *(inputs.forecast(method) for method in methods)])
+    (region, window), *_ = inputs.zooms(1).items()
+    return Day(["truth", *(method.name for method in methods)], fields, archive.pm25(inputs.start()), region, window)
 
 
 def _frame(far: Grid, near: Grid, columns: int, title: str, notes: Sequence[str]) -> tuple[Figure, Array]:
@@ -88,8 +88,8 @@ def _draw_error(axes: Axes, day: Day, column: int, far: Ground) -> AxesImage:
     truth = day.fields[0]
     field, name = (day.fields[column], day.names[column]) if column else (day.start, "start day")
     image = far.draw(axes, field - truth, ERROR)
-    told = skill(field, truth, far.grid) if column == 0 else ""
-    letter(axes, len(day.names) + column, f"{name} − truth\n{told}")
+    text = skill(field, truth, far.grid) if column == 0 else ""
+    letter(axes, len(day.names) + column, f"{name} − truth\n{text}")
     return image
 
 

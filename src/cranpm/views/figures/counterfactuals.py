@@ -10,32 +10,33 @@ from matplotlib.image import AxesImage
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array
-from cranpm.views.figures.inputs import Given
+from cranpm.experiments.results import AS_IT_IS
+from cranpm.views.figures.experiment_data import ExperimentData, experiments_folder
+from cranpm.views.figures.inputs import FigureInputs
 from cranpm.views.figures.sheet import letter, sheet
 from cranpm.views.figures.style import COAST, INK
-from cranpm.views.figures.trials import FACTUAL, Trials, experiments_folder
 
 EXPERIMENT = "counterfactuals"
 PALETTE = "RdBu_r"
 TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
-def causes(given: Given) -> Figure:
+def counterfactuals(inputs: FigureInputs) -> Figure:
     """Model by condition: points of skill that are lost."""
-    trials = Trials.load(experiments_folder(given) / EXPERIMENT)
-    lead = given.lead or trials.leads[0]
-    blocks = _blocks(trials)
-    lost = [lost_points(trials, names, lead) for names in blocks.values()]
-    width, height = max(7.0, 3.4 + 0.8 * len(trials.conditions)), max(3.0, 1.9 + 0.42 * len(trials.rows))
-    note = f"skill: 1 − RMSE / RMSE of persistence under the same condition; mean over seeds: {trials.seeds}"
+    data = ExperimentData.load(experiments_folder(inputs) / EXPERIMENT)
+    lead = inputs.lead or data.leads[0]
+    blocks = _blocks(data)
+    lost = [lost_points(data, names, lead) for names in blocks.values()]
+    width, height = max(7.0, 3.4 + 0.8 * sum(map(len, blocks.values()))), max(3.0, 1.9 + 0.42 * len(data.rows))
+    note = f"skill: 1 − RMSE / RMSE of persistence under the same condition; mean over seeds: {data.seeds}"
     title = f"Skill lost at T+{lead} when a cause is taken away or changed"
-    figure = sheet(width, height, title, [note, *trials.notes(given.archive)])
+    figure = sheet(width, height, title, [note, *data.notes(inputs.archive)])
     ratios = [max(len(names), 1.5) for names in blocks.values()]
     panels = figure.subplots(1, len(blocks), squeeze=False, width_ratios=ratios, sharey=True)[0]
     top = max(float(np.abs(part).max()) for part in lost)
     norm = colors.AsinhNorm(linear_width=max(top / 8, 0.05), vmin=-top, vmax=top)
     for number, (title, names) in enumerate(blocks.items()):
-        image = _draw_cells(panels[number], trials.rows, names, lost[number], norm)
+        image = _draw_cells(panels[number], data.rows, names, lost[number], norm)
         letter(panels[number], number, title)
     bar = figure.colorbar(image, ax=panels, label="skill lost (percentage points)", aspect=25)
     ticks = [sign * tick for sign in (-1, 1) for tick in TICKS if top / 30 < tick <= top] + [0]
@@ -44,27 +45,25 @@ def causes(given: Given) -> Figure:
     return figure
 
 
-def _blocks(trials: Trials) -> dict[str, list[str]]:
+def _blocks(data: ExperimentData) -> dict[str, list[str]]:
     """Conditions by what they change."""
-    inputs = [name for name in trials.conditions if name not in trials.worlds]
-    found = {"inputs changed": inputs, "other worlds": trials.worlds}
-    if not trials.conditions:
+    found = {"inputs changed": data.interventions, "other worlds": data.worlds}
+    if not any(found.values()):
         raise CranpmError(
-            expected="conditions beside the factual one",
+            expected="conditions in which something is changed",
             found="none",
             remedy="Run `cranpm experiment counterfactuals`.",
         )
     return {title: names for title, names in found.items() if names}
 
 
-def lost_points(trials: Trials, conditions: Sequence[str], lead: int) -> Array:
+def lost_points(data: ExperimentData, conditions: Sequence[str], lead: int) -> Array:
     """(row, condition) skill as it is minus skill under the condition, in percentage points."""
-    column = f"skill_persistence_t{lead}"
 
     def skill(row: str, condition: str) -> float:
-        return 100 * float(np.mean(trials.values(column, row, condition)))
+        return 100 * float(np.mean(data.skill(row, lead, condition)))
 
-    return np.array([[skill(row, FACTUAL) - skill(row, name) for name in conditions] for row in trials.rows])
+    return np.array([[skill(row, AS_IT_IS) - skill(row, name) for name in conditions] for row in data.rows])
 
 
 def _draw_cells(
@@ -94,5 +93,5 @@ def _draw_cells(
 
 
 def _folded(name: str) -> str:
-    """A world's box on a line of its own."""
+    """A world's name with its box on a second line."""
     return name.replace(":", "\n")

@@ -1,4 +1,4 @@
-"""What a figure can be drawn from, as the user gave it."""
+"""What figures are drawn from, as the user gave it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ from cranpm.views.figures.maps import data_label
 
 
 @dataclass(frozen=True)
-class Given:
-    """Inputs of figures; what is None was not given."""
+class FigureInputs:
+    """Inputs of figures; what is None was not inputs."""
 
     archive: Archive | None = None
     forecasts: tuple[Product | CfForecasts, ...] = ()
@@ -90,6 +90,6 @@ def _lacking(option: str) -> CranpmError:
 
 
 def overlap(fields: Sequence[Array]) -> list[Array]:
-    """The fields where all of them have a value, NaN elsewhere: all are judged on the same pixels."""
+    """The fields where all of them have a value, NaN elsewhere: all are scored on the same pixels."""
     known = np.logical_and.reduce([np.isfinite(field) for field in fields])
     return [np.where(known, field, np.float32(np.nan)) for field in fields]

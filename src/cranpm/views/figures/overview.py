@@ -11,7 +11,7 @@ from matplotlib.patches import ConnectionPatch
 from matplotlib.ticker import MaxNLocator
 
 from cranpm.core.grid import Array, Grid, Window
-from cranpm.views.figures.inputs import Given
+from cranpm.views.figures.inputs import FigureInputs
 from cranpm.views.figures.maps import (
     PM25_LABEL,
     Ground,
@@ -32,15 +32,15 @@ HEAD_INCH, TICKS_INCH, BAR_INCH = 0.25, 0.3, 0.95
 """Height of a panel's title, of its degrees below, and of the colour bar with its labels."""
 
 
-def overview(given: Given) -> Figure:
+def overview(inputs: FigureInputs) -> Figure:
     """A day of the archive, or a forecast where --forecasts and --lead say so."""
-    archive, (field, title, day) = given.held(), _shown(given)
+    archive, (field, title, day) = inputs.held(), _shown(inputs)
     observed = archive.stations_pm25(day) if day in archive.days else None
-    ground, zooms = Ground.of(archive, columns=1000), _from_north(given.zooms(MOST_ZOOMS))
+    ground, zooms = Ground.of(archive, columns=1000), _from_north(inputs.zooms(MOST_ZOOMS))
     circles = f"circles: stations' daily means of {day}" if observed is not None else f"no observations of {day}"
     near = [Ground.of(archive, window, 900) for window in zooms.values()]
     grids = [close.grid for close in near]
-    figure, (main, *insets), bar = _frame(ground.grid, grids, title, [circles, *given.notes()])
+    figure, (main, *insets), bar = _frame(ground.grid, grids, title, [circles, *inputs.notes()])
     image = ground.draw(main, field, PM25)
     figure.colorbar(image, cax=bar, orientation="horizontal", label=PM25_LABEL, extend=beyond(image))
     letter(main, 0, archive.domain.name)
@@ -61,14 +61,14 @@ def _from_north(zooms: dict[str, Window]) -> dict[str, Window]:
     return dict(sorted(zooms.items(), key=lambda item: item[1][0].start + item[1][0].stop))
 
 
-def _shown(given: Given) -> tuple[Array, str, date]:
+def _shown(inputs: FigureInputs) -> tuple[Array, str, date]:
     """The field, what it is, and the day that it is for."""
-    day = given.start()
-    if given.forecasts and given.lead is not None:
-        method = given.forecasts[0]
-        title = f"PM$_{{2.5}}$ on {given.valid} · {method.name}, T+{given.ahead} from {day}"
-        return given.forecast(method), title, given.valid
-    return given.held().pm25(day), f"PM$_{{2.5}}$ on {day}", day
+    day = inputs.start()
+    if inputs.forecasts and inputs.lead is not None:
+        method = inputs.forecasts[0]
+        title = f"PM$_{{2.5}}$ on {inputs.valid} · {method.name}, T+{inputs.ahead} from {day}"
+        return inputs.forecast(method), title, inputs.valid
+    return inputs.held().pm25(day), f"PM$_{{2.5}}$ on {day}", day
 
 
 def _frame(grid: Grid, zooms: Sequence[Grid], title: str, notes: Sequence[str]) -> tuple[Figure, list[Axes], Axes]:
@@ -108,7 +108,7 @@ def _below(zoom: Grid, tall: float) -> list[Place]:
 
 
 def _add(figure: Figure, place: Place, top: float) -> Axes:
-    """Axes at a place that is told from `top` inches above the sheet's lower edge."""
+    """Axes at a place that is measured from `top` inches above the sheet's lower edge."""
     (left, down, width, height), (across, up) = place, figure.get_size_inches()
     return figure.add_axes((left / across, (top - down) / up, width / across, height / up))
 

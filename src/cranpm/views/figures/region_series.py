@@ -7,20 +7,20 @@ from matplotlib.figure import Figure
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array
-from cranpm.views.figures.inputs import Given
+from cranpm.views.figures.inputs import FigureInputs
+from cranpm.views.figures.scores_data import ScoresData
 from cranpm.views.figures.sheet import letter, sheet
 from cranpm.views.figures.style import TRUTH
-from cranpm.views.figures.verified import Verified
 
 MOST_LINES = 3
 LABEL = "PM$_{2.5}$ (µg m$^{-3}$)"
 
 
-def places(given: Given) -> Figure:
-    """One row a place: the series of its mean, and RMSE at 1 km."""
-    found = Verified.of(given)
-    lead = given.lead or found.leads[0]
-    series, drawn = _chosen(found, given.region), found.few(MOST_LINES, lead)
+def places(inputs: FigureInputs) -> Figure:
+    """One row per place: the series of its mean, and RMSE at 1 km."""
+    found = ScoresData.of(inputs)
+    lead = inputs.lead or found.leads[0]
+    series, drawn = _chosen(found, inputs.region), found.few(MOST_LINES, lead)
     each = max(1.7, 0.19 * len(found.names) + 0.5)
     note = f"lines: {', '.join(drawn)}; bars: all" if len(drawn) < len(found.names) else "bars: RMSE of the pixels"
     title = f"Regional means of PM$_{{2.5}}$, forecasts T+{lead}"
@@ -36,7 +36,7 @@ def places(given: Given) -> Figure:
     return figure
 
 
-def _chosen(found: Verified, region: str | None) -> dict[str, dict[int, dict[str, Array]]]:
+def _chosen(found: ScoresData, region: str | None) -> dict[str, dict[int, dict[str, Array]]]:
     """Series of all places, or of the one that was asked for."""
     series = found.series()
     if region is None:
@@ -48,7 +48,7 @@ def _chosen(found: Verified, region: str | None) -> dict[str, dict[int, dict[str
     return {region: series[region]}
 
 
-def _draw_series(axes: Axes, columns: dict[str, Array], drawn: list[str], found: Verified) -> None:
+def _draw_series(axes: Axes, columns: dict[str, Array], drawn: list[str], found: ScoresData) -> None:
     days, order = columns["valid"], np.argsort(columns["valid"])
     days = days[order]
     styles = {"truth": {"color": TRUTH, "linewidth": 1.8, "zorder": 3.5}}
@@ -72,7 +72,7 @@ def broken(days: Array, values: Array) -> tuple[Array, Array]:
     return np.insert(days, gaps, days[gaps - 1] + 1), np.insert(values, gaps, np.nan)
 
 
-def _draw_bars(axes: Axes, found: Verified, lead: int, place: str) -> None:
+def _draw_bars(axes: Axes, found: ScoresData, lead: int, place: str) -> None:
     """All methods, the best above."""
     names = sorted(found.names, key=lambda name: found.rmse(name, lead, place=place))
     values = [found.rmse(name, lead, place=place) for name in names]

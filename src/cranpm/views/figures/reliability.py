@@ -10,22 +10,22 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
 from cranpm.core.grid import Array
-from cranpm.views.figures.inputs import Given
+from cranpm.views.figures.inputs import FigureInputs
+from cranpm.views.figures.scores_data import ScoresData
 from cranpm.views.figures.sheet import letter, sheet
 from cranpm.views.figures.style import INK, QUIET, SEA
-from cranpm.views.figures.verified import Verified
 
 MOST_LINES = 4
 LEAST_PAIRS = 20
 """At stations, for a mean to be drawn."""
 
 
-def reliability(given: Given) -> Figure:
+def reliability(inputs: FigureInputs) -> Figure:
     """What was true when a forecast fell into a bin: over all pixels, at stations, and bin by bin."""
-    found = Verified.of(given)
-    lead = given.lead or found.leads[0]
+    found = ScoresData.of(inputs)
+    lead = inputs.lead or found.leads[0]
     drawn = found.few(MOST_LINES, lead)
-    edges = [0.0, *found.scores["bins_ugm3"]]
+    edges = [0.0, *found.scores.bins_ugm3]
     edges.append(edges[-1] + 25)
     note = (
         "squares: forecast and truth in one bin; (a) by the joint table of bins, each bin of the truth at its mean, "
@@ -45,10 +45,9 @@ def reliability(given: Given) -> Figure:
     return figure
 
 
-def _joint(found: Verified, name: str, lead: int) -> Array:
+def _joint(found: ScoresData, name: str, lead: int) -> Array:
     """(bin of the forecast, bin of the truth) share of the pixels."""
-    part = found.of_lead(name, lead)["fields"]["1 km"]["all"]
-    return np.array(found.need(part, "joint"), dtype=float)
+    return np.array(found.scores.of(name, lead).fields["1 km"]["all"].joint, dtype=float)
 
 
 def mean_truth(joint: Array, truth_by_bin: Array) -> Array:
@@ -58,12 +57,11 @@ def mean_truth(joint: Array, truth_by_bin: Array) -> Array:
     return np.divide(summed, total, out=np.full(len(total), np.nan), where=total > 0)
 
 
-def _draw_pixels(axes: Axes, found: Verified, drawn: Sequence[str], lead: int, edges: Sequence[float]) -> None:
+def _draw_pixels(axes: Axes, found: ScoresData, drawn: Sequence[str], lead: int, edges: Sequence[float]) -> None:
     """Over every bin of the forecast a level line at the mean truth."""
     middle = np.add(edges[:-1], edges[1:]) / 2
     for name in drawn:
-        part = found.of_lead(name, lead)["fields"]["1 km"]["all"]
-        by_bin = np.array(found.need(part, "bin_truth"), dtype=float)
+        by_bin = np.array(found.scores.of(name, lead).fields["1 km"]["all"].bin_truth, dtype=float)
         levels = mean_truth(_joint(found, name, lead), by_bin)
         line = found.lines[name]
         axes.hlines(levels, edges[:-1], edges[1:], color=line.colour, linewidth=2.4 if line.ours else 1.2, zorder=3)
@@ -72,12 +70,12 @@ def _draw_pixels(axes: Axes, found: Verified, drawn: Sequence[str], lead: int, e
     axes.set_xlabel("forecast's bin (µg m$^{-3}$)")
 
 
-def _draw_stations(axes: Axes, found: Verified, drawn: Sequence[str], lead: int, edges: Sequence[float]) -> None:
-    """Mean observation over mean forecast, one marker a bin of the forecast."""
+def _draw_stations(axes: Axes, found: ScoresData, drawn: Sequence[str], lead: int, edges: Sequence[float]) -> None:
+    """Mean observation over mean forecast, one marker per bin of the forecast."""
     reach = edges[-1]
     for name in drawn:
-        part = found.need(found.of_lead(name, lead), "pairs_by_forecast")
-        count, forecast, truth = (np.array(part[key], dtype=float) for key in ("pairs", "forecast", "truth"))
+        part = found.scores.of(name, lead).pairs_by_forecast
+        count, forecast, truth = (np.array(values, dtype=float) for values in (part.pairs, part.forecast, part.truth))
         enough = count >= LEAST_PAIRS
         axes.plot(forecast[enough], truth[enough], label=name, **found.lines[name].marked)
         reach = max(reach, 1.06 * float(np.max([forecast[enough], truth[enough]], initial=0)))

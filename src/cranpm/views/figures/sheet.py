@@ -17,7 +17,7 @@ from cranpm.views.figures.style import NOTE
 ENDINGS = (".png", ".svg", ".pdf")
 DPI = 150
 LETTERS_PER_INCH = 17.5
-"""Of the small type in which sources are told."""
+"""Of the small type in which sources are named."""
 LINE_INCH = 0.14
 TITLE_INCH = 0.42
 
@@ -44,8 +44,8 @@ def source_label(source: str) -> str:
 
 def sheet(width: float, height: float, title: str, notes: Sequence[str], *, arranged: bool = True) -> Figure:
     """A figure of inches with its title and notes; `arranged` leaves the placing of panels to matplotlib."""
-    told = " · ".join([*notes, f"cranpm\N{NO-BREAK SPACE}{__version__}"])
-    lines = textwrap.wrap(told, int(LETTERS_PER_INCH * (width - 0.2)))
+    text = " · ".join([*notes, f"cranpm\N{NO-BREAK SPACE}{__version__}"])
+    lines = textwrap.wrap(text, int(LETTERS_PER_INCH * (width - 0.2)))
     foot = LINE_INCH * len(lines) + 0.12
     figure = Figure(figsize=(width, height + TITLE_INCH + foot))
     whole = figure.get_figheight()

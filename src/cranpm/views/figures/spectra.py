@@ -7,21 +7,21 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cranpm.core.grid import EARTH_RADIUS_KM, FINE_STEP, Array
-from cranpm.views.figures.inputs import Given
+from cranpm.views.figures.inputs import FigureInputs
+from cranpm.views.figures.scores_data import ScoresData
 from cranpm.views.figures.sheet import letter, sheet
 from cranpm.views.figures.style import INK
-from cranpm.views.figures.verified import Verified
 
 LEAST_RATIO, MOST_RATIO = 1e-4, 3.0
 """Ends of the axis: below, structure is as good as gone, and how thoroughly does not matter."""
 KM_PER_PIXEL = math.radians(FINE_STEP) * EARTH_RADIUS_KM
 
 
-def spectra(given: Given) -> Figure:
+def spectra(inputs: FigureInputs) -> Figure:
     """Power of the forecasts over that of the truth, by wavelength: below 1, structure was lost."""
-    found = Verified.of(given)
-    leads = [lead for lead in found.leads if given.lead in (None, lead)]
-    edges = np.array([*found.scores["wavelengths_px"], 2 * found.scores["wavelengths_px"][-1]]) * KM_PER_PIXEL
+    found = ScoresData.of(inputs)
+    leads = [lead for lead in found.leads if inputs.lead in (None, lead)]
+    edges = np.array([*found.scores.wavelengths_px, 2 * found.scores.wavelengths_px[-1]]) * KM_PER_PIXEL
     note = f"squares of land; a pixel counts as {KM_PER_PIXEL:.2f} km, its height; below {LEAST_RATIO:g} not drawn"
     title = "Power of forecasts relative to the truth"
     columns = 6 if len(leads) > 1 else 3
@@ -39,10 +39,10 @@ def spectra(given: Given) -> Figure:
     return figure
 
 
-def _draw_spectra(axes: Axes, found: Verified, lead: int, edges: Array) -> None:
+def _draw_spectra(axes: Axes, found: ScoresData, lead: int, edges: Array) -> None:
     middle = np.sqrt(edges[:-1] * edges[1:])
     for name in found.names:
-        ratio = np.array(found.of_lead(name, lead)["power_ratio"], dtype=float)
+        ratio = np.array(found.scores.of(name, lead).power_ratio, dtype=float)
         axes.plot(middle, ratio, label=name, **found.lines[name].marked)
     axes.axhline(1, color=INK, linewidth=0.9)
     axes.set(xscale="log", yscale="log", xlabel="wavelength (km)", ylim=(LEAST_RATIO, MOST_RATIO))

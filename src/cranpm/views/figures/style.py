@@ -1,4 +1,4 @@
-"""What all pictures share: colours that the colour-blind can tell apart, one scale for each quantity, one type."""
+"""What all pictures share: colours that the colour-blind can distinguish, one scale for each quantity, one type."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -59,7 +59,7 @@ ERROR = Shade("forecast − truth", "PuOr_r", -CHANGE_TOP_UGM3, CHANGE_TOP_UGM3)
 
 @dataclass(frozen=True)
 class Line:
-    """How a method is drawn wherever it appears: told apart by colour, dashes and marker together."""
+    """How a method is drawn wherever it appears: distinguished by colour, dashes and marker together."""
 
     colour: str
     dashes: Any = "-"
@@ -78,7 +78,7 @@ class Line:
 
 
 def method_lines(kinds: Mapping[str, str]) -> dict[str, Line]:
-    """Lines by method, given each method's kind: ours bright, simple opponents grey, learned ones in colours."""
+    """Lines by method, given each method's kind: ours bright, simple baselines grey, learned ones in colours."""
     lines: dict[str, Line] = {}
     grey, learned = count(), count()
     for name, kind in kinds.items():

@@ -9,19 +9,19 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
 from cranpm.core.grid import Array
-from cranpm.views.figures.inputs import Given
+from cranpm.views.figures.inputs import FigureInputs
+from cranpm.views.figures.scores_data import ScoresData
 from cranpm.views.figures.sheet import letter, sheet
 from cranpm.views.figures.style import INK, NOTE, QUIET, SEA
-from cranpm.views.figures.verified import Verified
 
 WIDEST = 2.5
 """Stations beyond are counted, not drawn: they would make the circle small."""
 
 
-def target(given: Given) -> Figure:
-    """One panel a method: stations by bias and by error without bias, both over the measurement's uncertainty."""
-    found = Verified.of(given)
-    lead = given.lead or found.leads[0]
+def target(inputs: FigureInputs) -> Figure:
+    """One panel per method: stations by bias and by error without bias, both over the measurement's uncertainty."""
+    found = ScoresData.of(inputs)
+    lead = inputs.lead or found.leads[0]
     columns = min(4, len(found.names))
     rows = math.ceil(len(found.names) / columns)
     points = {name: _target_points(found, name, lead) for name in found.names}
@@ -35,9 +35,9 @@ def target(given: Given) -> Figure:
     panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
     for number, name in enumerate(found.names):
         _draw_target(panels[number], points[name], reach, found.lines[name].colour)
-        quality = found.of_lead(name, lead)["fairmode"]
-        told = "no MQI" if quality["mqi_90"] is None else f"MQI$_{{90}}$ {quality['mqi_90']:.2f}"
-        letter(panels[number], number, f"{name}\n{told}", color=INK)
+        quality = found.scores.of(name, lead).fairmode
+        text = "no MQI" if quality.mqi_90 is None else f"MQI$_{{90}}$ {quality.mqi_90:.2f}"
+        letter(panels[number], number, f"{name}\n{text}", color=INK)
     for axes in panels[len(found.names) :]:
         axes.set_axis_off()
     for number in range((rows - 1) * columns, len(found.names)):
@@ -49,9 +49,9 @@ def target(given: Given) -> Figure:
     return figure
 
 
-def _target_points(found: Verified, name: str, lead: int) -> Array:
+def _target_points(found: ScoresData, name: str, lead: int) -> Array:
     """(station, [x, y]) of those with enough days."""
-    pairs = found.of_lead(name, lead)["fairmode"]["target"].values()
+    pairs = found.scores.of(name, lead).fairmode.target.values()
     return np.array([pair for pair in pairs if None not in pair], dtype=float).reshape(-1, 2)
 
 
@@ -70,5 +70,5 @@ def _draw_target(axes: Axes, points: Array, reach: float, colour: str) -> None:
     axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
     met = int((np.hypot(*points.T) <= 1).sum())
     beyond = int((np.abs(points).max(axis=1, initial=0) > reach).sum())
-    told = f"{met} of {len(points)} met" + (f", {beyond} beyond" if beyond else "")
-    axes.text(0.98, 0.02, told, transform=axes.transAxes, ha="right", va="bottom", fontsize=7.5, color=NOTE)
+    text = f"{met} of {len(points)} met" + (f", {beyond} beyond" if beyond else "")
+    axes.text(0.98, 0.02, text, transform=axes.transAxes, ha="right", va="bottom", fontsize=7.5, color=NOTE)

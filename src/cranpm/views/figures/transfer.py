@@ -13,11 +13,11 @@ from matplotlib.image import AxesImage
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Grid
 from cranpm.verification.means import Means
-from cranpm.views.figures.inputs import Given
+from cranpm.views.figures.inputs import FigureInputs
 from cranpm.views.figures.maps import PM25_LABEL, Ground, beyond, draw_scale_bar, proportion
+from cranpm.views.figures.scores_data import ScoresData
 from cranpm.views.figures.sheet import letter, sheet, signed
 from cranpm.views.figures.style import HIGHLIGHT, INK, PM25
-from cranpm.views.figures.verified import Verified
 
 MOST_METHODS = 3
 CELLS = 150
@@ -25,9 +25,9 @@ CELLS = 150
 DENSITY = "viridis"
 
 
-def transfer(given: Given) -> Figure:
+def transfer(inputs: FigureInputs) -> Figure:
     """Above, mean maps of truth and methods; below, each method's means against the true ones."""
-    found = Verified.of(given)
+    found = ScoresData.of(inputs)
     means = read_means(found.folder / "means.nc")
     drawn = [name for name in found.few(MOST_METHODS, means.lead) if name in means.forecasts]
     note = "a mean over days hides what happens from day to day: persistence is nearly perfect here"
@@ -112,11 +112,11 @@ def _draw_scatter(axes: Axes, means: Means, name: str, top: float) -> AxesImage:
     start = float(tally.mean_truth + tally.bias) - slope * float(tally.mean_truth)
     axes.plot([0, top], [0, top], color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
     axes.plot([0, top], [start, start + slope * top], color=HIGHLIGHT, linewidth=1.4)
-    told = (
+    text = (
         f"y = {slope:.2f} x {'+' if start >= 0 else '−'} {abs(start):.2f}\nR² {float(tally.r2):.3f}\n"
         f"RMSE {float(tally.rmse):.2f}\nbias {signed(tally.bias)}\nN {counts.sum():,}"
     )
     box = {"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 1.5}
-    axes.text(0.98, 0.02, told, transform=axes.transAxes, ha="right", va="bottom", fontsize=8, bbox=box)
+    axes.text(0.98, 0.02, text, transform=axes.transAxes, ha="right", va="bottom", fontsize=8, bbox=box)
     axes.set(xlim=(0, top), ylim=(0, top), xlabel="mean truth (µg m$^{-3}$)")
     return image

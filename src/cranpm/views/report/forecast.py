@@ -11,7 +11,7 @@ from cranpm.forecasting.publication import Run, points
 from cranpm.verification.methods import Product
 from cranpm.verification.tally import Tally
 from cranpm.views.figures.catalogue import draw_figure
-from cranpm.views.figures.inputs import Given
+from cranpm.views.figures.inputs import FigureInputs
 from cranpm.views.figures.style import EXCEEDANCE, UNIT
 from cranpm.views.report.parts import Badge, Picture, Report, Section, Table
 
@@ -122,7 +122,7 @@ def _comparison(run: Run, archive: Archive, lead: int) -> list[Picture]:
         return []
     with TemporaryDirectory() as folder:
         path = Path(folder) / "maps.png"
-        given = Given(archive, (Product(run.method, run, run.grid),), day=run.day, lead=lead)
+        given = FigureInputs(archive, (Product(run.method, run, run.grid),), day=run.day, lead=lead)
         draw_figure("maps", given, path, DPI)
         caption = f"What was observed on {_long(run.valid(lead))}, what was forecast, and the error."
         return [Picture.of(path, caption, caption)]

@@ -1,14 +1,13 @@
 """The report of a verification: figures first, then every table."""
 
-import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from cranpm.archive.store import SIMULATION
 from cranpm.core.errors import CranpmError
+from cranpm.verification.scores_file import ScoresFile, read_scores
 from cranpm.views.figures.catalogue import FIGURES, draw_figure
-from cranpm.views.figures.inputs import Given
+from cranpm.views.figures.inputs import FigureInputs
 from cranpm.views.report.parts import Badge, Picture, Report, Section, Table
 
 DPI = 110
@@ -16,10 +15,10 @@ DRAWN = ("leads", "regions", "reliability", "spectra", "target")
 
 
 def verification_report(folder: Path) -> Report:
-    scores = json.loads((folder / "scores.json").read_text())
-    days, source = scores["days"], str(scores["archive"]["source"])
+    scores = read_scores(folder)
+    days, source = scores.days, scores.archive.source
     pictures, lacking = _pictures(folder)
-    left_out = [f"{day}: {reason}" for day, reason in scores["left_out"].items()]
+    left_out = [f"{day}: {reason}" for day, reason in scores.left_out.items()]
     sections = [
         Section("Figures", points=lacking, pictures=pictures),
         Section("Tables", tables=_tables(folder)),
@@ -27,19 +26,19 @@ def verification_report(folder: Path) -> Report:
         Section("Where it comes from", tables=[Table(_facts(scores), facts=True)]),
     ]
     badges = [Badge("Simulated data: not a real observation", True)] * (SIMULATION in source)
-    badges += [Badge(f"{days['count']} start days"), Badge(f"{days['first']} to {days['last']}")]
-    lead = f"{', '.join(scores['methods'])}, judged on the same days and pixels."
+    badges += [Badge(f"{days.count} start days"), Badge(f"{days.first} to {days.last}")]
+    lead = f"{', '.join(scores.methods)}, verified on the same days and pixels."
     return Report("Verification of PM2.5 forecasts", lead, badges, sections)
 
 
 def _pictures(folder: Path) -> tuple[list[Picture], list[str]]:
     """What can be drawn, and what cannot with the reason."""
-    found, lacking, given = [], [], Given(verified=folder)
+    found, lacking, inputs = [], [], FigureInputs(verified=folder)
     with TemporaryDirectory() as drawn:
         for name in (*DRAWN, *(["transfer"] * (folder / "means.nc").exists())):
             path = Path(drawn) / f"{name}.png"
             try:
-                draw_figure(name, given, path, DPI)
+                draw_figure(name, inputs, path, DPI)
             except CranpmError as error:
                 lacking.append(f"{name}: not drawn. {error}")
                 continue
@@ -60,9 +59,9 @@ def _tables(folder: Path) -> list[Table]:
     return tables
 
 
-def _facts(scores: dict[str, Any]) -> list[tuple[str, str]]:
-    methods = {name: {k: v for k, v in facts.items() if k != "leads"} for name, facts in scores["methods"].items()}
+def _facts(scores: ScoresFile) -> list[tuple[str, str]]:
+    methods = {name: method.facts for name, method in scores.methods.items()}
     return [
-        *((f"archive {name}", str(value)) for name, value in scores["archive"].items()),
-        *((name, ", ".join(f"{k} {v}" for k, v in facts.items() if v is not None)) for name, facts in methods.items()),
+        *((f"archive {name}", str(value)) for name, value in scores.archive),
+        *((name, ", ".join(f"{k} {v}" for k, v in facts.items())) for name, facts in methods.items()),
     ]
