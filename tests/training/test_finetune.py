@@ -8,14 +8,17 @@ import pytest
 import torch
 from command import run_cli
 from model_cases import batch, random_network
+from released_cases import PLAIN, released
 from test_train import interrupted, settings
 
 from cranpm.archive.store import Archive
+from cranpm.baselines.learned import learned_baseline
 from cranpm.core.errors import CranpmError
+from cranpm.network import build
 from cranpm.training import retention, train
-from cranpm.training.finetune import LowRank, merged, projections, starting_weights, tune
+from cranpm.training.finetune import LowRank, merged, projections, starting_weights, tunable, tune
 from cranpm.training.recipe import SHIPPED, FinetuneSettings, load_settings
-from cranpm.weights import card_for, load_weights, save_weights
+from cranpm.weights import Card, Weights, card_for, load_weights, save_weights
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +98,26 @@ def test_tuning_goes_on_after_an_interruption(weights, month, tmp_path):
 def test_weights_of_another_network_are_refused(weights, month, tmp_path):
     with pytest.raises(CranpmError, match=r"\[network\] as the weights have it; found other settings"):
         train(settings(*start(weights, "all"), "network.fusion=add"), month, tmp_path / "run")
+
+
+@pytest.mark.parametrize(("part", "lacks"), [("head", "a head"), ("lora", "attentions")])
+def test_a_part_that_the_network_lacks_is_refused(part, lacks):
+    network = build(learned_baseline("convlstm", shape=(21, 21), tile=64))
+    with pytest.raises(CranpmError, match=f"a network with {lacks}, for --part {part}; found convlstm, which has none"):
+        tune(network, FinetuneSettings(weights="", part=part))
+    assert all(parameter.requires_grad for parameter in network.parameters())
+
+
+def test_the_authors_network_is_not_trained():
+    network = released()
+    channels = tuple((f"unnamed{index}", "1") for index in range(7))
+    card = Card(
+        network={"kind": "released", "settings": network.settings}, scales=PLAIN, channels=channels, leads=(1, 2, 3, 4)
+    )
+    with pytest.raises(CranpmError, match="a network that is trained here; found those of released"):
+        tunable(Weights(network, card, ""))
+    with pytest.raises(CranpmError, match="released forecasts with the weights of its authors and is not trained here"):
+        load_settings(SHIPPED / "paper.toml", ["network.preset=released"])
 
 
 def test_the_command_takes_the_network_from_the_weights(weights, month, tmp_path, monkeypatch, capsys):

@@ -179,6 +179,17 @@ def test_data_that_do_not_fit_are_refused(folder, given, message):
         load_weights(folder).card.check(**(usual | given))
 
 
+def test_the_order_of_channels_does_not_matter(folder):
+    load_weights(folder).card.check(("w10", *COARSE_NAMES[::-1]), ALPS.coarse, ALPS.fine, (1, 2, 3))
+
+
+def test_weights_of_a_network_that_is_not_known_here_are_refused(folder):
+    card = load_weights(folder).card.model_dump()
+    known = "cran-pm, released, convlstm, simvp, earthformer, climax, topoflow"
+    with pytest.raises(CranpmError, match=f"a network that is known here: {known}.*; found 'prophet'. Install the"):
+        Card.model_validate(card | {"network": {"kind": "prophet", "settings": {}}})
+
+
 def test_authors_weights_do_not_fit_our_channels(tmp_path):
     checkpoint(tmp_path / "theirs.ckpt")
     card = import_weights(tmp_path / "theirs.ckpt", tmp_path / "out").card

@@ -101,7 +101,9 @@ def attention(
     from cranpm.views.figures.attention import draw_looks
     from cranpm.weights import load_weights
 
-    inputs, network = Inputs(Archive(archive)), opened.paper_network(load_weights(weights)).eval()
+    loaded = load_weights(weights)
+    network = opened.paper_network(loaded).eval()
+    inputs = Inputs(Archive(archive), channels=loaded.card.channel_names)
     grid = inputs.archive.domain.fine
     tile = opened.tile_in(parse_region(region, grid), grid, network.settings.tile_shape[0])
     with err.status("looking"):
