@@ -31,7 +31,7 @@ archive = Archive(sys.argv[1])
 sys.last = Last()
 asyncio.selector_events.BaseSelectorEventLoop._write_to_self = slowly
 archive.coarse(archive.days[0])
-assert foreign, "icechunk no longer wakes zarr's loop from threads of its own"
+assert foreign, "icechunk no longer wakes zarr's loop from its threads"
 """
 
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -22,8 +23,11 @@ from cranpm.archive import repository
 from cranpm.archive.day_data import Quality, Statics
 from cranpm.archive.layout import create_archive
 from cranpm.archive.store import Archive, ArchiveInMemory, ArchiveWriter, describe
+from cranpm.core.channels import PAPER_CHANNELS, Channel
 from cranpm.core.errors import CranpmError
 from cranpm.core.packing import ARCHIVED
+
+COARSE_NAMES = tuple(channel.name for channel in PAPER_CHANNELS)
 
 
 @pytest.fixture
@@ -145,6 +149,35 @@ def test_implausible_days_are_refused_and_nothing_is_written(empty, change, mess
     with pytest.raises(CranpmError, match=message):
         put(empty, make_day(FIRST, **change))
     assert Archive(empty).snapshot == before
+
+
+def test_archives_that_store_names_alone_are_read(empty):
+    """As those made before channels were data."""
+    put(empty, make_day(FIRST))
+    with repository.commit(empty, "as it was", {}) as root:
+        del root["coarse/fields"].attrs["channel_table"]
+    archive = Archive(empty)
+    assert archive.channels == PAPER_CHANNELS
+    assert archive.channel_names == COARSE_NAMES
+    put(empty, make_day(FIRST + timedelta(days=1)))
+
+
+def test_an_archive_knows_channels_that_this_installation_does_not(tmp_path):
+    fog = Channel("fog", "visibility", "m", "era5", 0, 1e5, 2e4, 1e4, "visibility, daily mean")
+    statics = Statics(*(np.ones(SMALL.fine.shape, np.float32) for _ in range(3)))
+    path = str(tmp_path / "archive")
+    create_archive(path, SMALL, statics, STATIONS, PRODUCER, (*PAPER_CHANNELS[:2], fog))
+    assert Archive(path).channels == (*PAPER_CHANNELS[:2], fog)
+    put(path, make_day(FIRST, channels=(*PAPER_CHANNELS[:2], fog)))
+    with pytest.raises(CranpmError, match=r"fog in 0\.\.100000 m"):
+        put(path, make_day(FIRST, coarse=np.full((3, *SMALL.coarse.shape), -1, np.float32)))
+
+
+def test_stations_that_are_nowhere_are_refused():
+    with pytest.raises(CranpmError, match=r"found b at latitude nan, longitude 9\.0"):
+        replace(STATIONS, lat=np.array([45.0, np.nan]))
+    with pytest.raises(CranpmError, match=r"found a at latitude 45\.0, longitude 181\.0"):
+        replace(STATIONS, lon=np.array([181.0, 9.0]))
 
 
 def test_celsius_is_refused(empty):
@@ -347,15 +380,15 @@ def test_damage_between_commits_is_not_blessed_by_the_next_one(empty, tmp_path):
         put(empty, make_day(FIRST + timedelta(days=1)))
 
 
-def test_a_version_that_was_not_sealed_is_sealed_by_the_next_writer(empty, tmp_path):
+def test_a_version_without_checksums_gets_them_from_the_next_writer(empty, tmp_path):
     first = put(empty, make_day(FIRST))
     (tmp_path / "archive/seals" / first).unlink()
-    assert describe(Archive(empty))["sealed"] is False
+    assert describe(Archive(empty))["checksums"] is False
     second = put(empty, make_day(FIRST + timedelta(days=1)))
-    assert describe(Archive(empty))["sealed"] is True
-    assert describe(Archive(empty, first))["sealed"] is True
+    assert describe(Archive(empty))["checksums"] is True
+    assert describe(Archive(empty, first))["checksums"] is True
     (tmp_path / "archive/seals" / second).write_text("{")
-    with pytest.raises(CranpmError, match="a seal that cannot be read"):
+    with pytest.raises(CranpmError, match="checksums that cannot be read"):
         Archive(empty)
 
 
@@ -483,7 +516,7 @@ def test_workers_read_what_the_parent_reads(archive):
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_worker_is_told_instead_of_hanging(archive):
+def test_a_forked_worker_is_refused_instead_of_hanging(archive):
     assert "spawn" in in_child("fork", archive, archive.days[0])
 
 

@@ -180,7 +180,7 @@ def test_data_that_do_not_fit_are_refused(folder, given, message):
 
 
 def test_the_order_of_channels_does_not_matter(folder):
-    load_weights(folder).card.check(("w10", *COARSE_NAMES[::-1]), ALPS.coarse, ALPS.fine, (1, 2, 3))
+    load_weights(folder).card.check(("w10", *NAMES[::-1]), ALPS.coarse, ALPS.fine, (1, 2, 3))
 
 
 def test_weights_of_a_network_that_is_not_known_here_are_refused(folder):

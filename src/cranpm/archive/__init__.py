@@ -1,1 +1,1 @@
-"""The archive of days: icechunk, one commit a day, checksums, versions."""
+"""The archive of days: icechunk, one commit per day, checksums, versions."""

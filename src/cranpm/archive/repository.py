@@ -1,4 +1,4 @@
-"""Icechunk repositories: where they live, who may write, one commit at a time, and its errors in our words."""
+"""Icechunk repositories: where they live, who may write, one commit at a time, and its errors as refusals."""
 
 import fcntl
 import os
@@ -11,7 +11,7 @@ from urllib.parse import urlparse
 import icechunk
 import zarr
 
-from cranpm.archive import checksums as seals
+from cranpm.archive import checksums
 from cranpm.archive.shutdown import wait_at_exit
 from cranpm.core.errors import CranpmError
 
@@ -30,17 +30,17 @@ def exists(location: str) -> bool:
     folder = _folder(location)
     if folder is not None and not folder.exists():
         return False
-    with _in_our_words(location):
+    with _refusing(location):
         storage = _storage(location)
         return icechunk.Repository.exists(storage) and not _is_blank(icechunk.Repository.open(storage))
 
 
 def read(location: str, snapshot: str | None = None) -> tuple[Group, str]:
     """The root group of one version (the newest where none is named), and the version's id."""
-    with _in_our_words(location, f" in version {snapshot}" if snapshot else ""):
+    with _refusing(location, f" in version {snapshot}" if snapshot else ""):
         repo = _open(location)
         version = snapshot or repo.lookup_branch(BRANCH)
-        _check_seal(location, repo, version)
+        _check_index(location, repo, version)
         if _is_blank(repo):
             raise CranpmError(
                 expected=f"an archive at {location}",
@@ -57,7 +57,7 @@ def lock(location: str) -> TextIO:
         return open(os.devnull)
     # Beside the archive, because icechunk wants a new folder to itself.
     path = folder.resolve()
-    with _in_our_words(location):
+    with _refusing(location):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = open(path.parent / f".{path.name}.lock", "a+")
     try:
@@ -78,7 +78,7 @@ def lock(location: str) -> TextIO:
 @contextmanager
 def create(location: str, message: str) -> Iterator[Group]:
     """A new repository whose first commit is what the block writes; an interrupted creation is started again."""
-    with _in_our_words(location):
+    with _refusing(location):
         storage = _storage(location)
         if icechunk.Repository.exists(storage):
             repo = icechunk.Repository.open(storage)
@@ -92,14 +92,14 @@ def create(location: str, message: str) -> Iterator[Group]:
         session = repo.writable_session(BRANCH)
         yield zarr.create_group(session.store)
         session.commit(message)
-        seal(location)
+        write_checksums(location)
 
 
 @contextmanager
 def commit(location: str, message: str, metadata: dict[str, Any]) -> Iterator[Group]:
     """The root group for writing; what the block wrote is committed when it ends, and dropped if it fails."""
-    with _in_our_words(location):
-        seal(location)
+    with _refusing(location):
+        write_checksums(location)
         session = _open(location).writable_session(BRANCH)
         yield zarr.open_group(session.store, mode="r+")
         try:
@@ -110,12 +110,12 @@ def commit(location: str, message: str, metadata: dict[str, Any]) -> Iterator[Gr
                 found=_first_line(error),
                 remedy="Another process committed meanwhile; run the command again.",
             ) from error
-        seal(location)
+        write_checksums(location)
 
 
 def versions(location: str) -> int:
     """How many commits the repository has."""
-    with _in_our_words(location):
+    with _refusing(location):
         return sum(1 for _ in _open(location).ancestry(branch=BRANCH))
 
 
@@ -127,25 +127,25 @@ def size_mb(location: str) -> float | None:
     return round(sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6, 1)
 
 
-def seal(location: str) -> None:
-    """Seal the newest version, unless it is sealed; the writer that was killed before it could is helped out."""
+def write_checksums(location: str) -> None:
+    """Write checksums of the newest version where it has none, also for a writer that was killed before it could."""
     folder = _folder(location)
     if folder is None:
         return
     repo = _open(location)
     newest = repo.lookup_snapshot(repo.lookup_branch(BRANCH))
-    if not is_sealed(location, newest.id):
-        seals.write(folder, newest.id, newest.parent_id, [manifest.id for manifest in newest.manifests])
+    if not has_checksums(location, newest.id):
+        checksums.write(folder, newest.id, newest.parent_id, [manifest.id for manifest in newest.manifests])
 
 
-def is_sealed(location: str, snapshot: str) -> bool:
+def has_checksums(location: str, snapshot: str) -> bool:
     """Whether the index files of a version have checksums; object stores need none."""
     folder = _folder(location)
-    return folder is None or bool(seals.load(folder, snapshot))
+    return folder is None or bool(checksums.load(folder, snapshot))
 
 
 def refuse_forks() -> None:
-    """Icechunk's threads do not survive a fork: a forked reader would hang for ever, so it is told."""
+    """Icechunk's threads do not survive a fork: a forked reader would hang for ever, so it is refused."""
     global _used_in
     _used_in = _used_in or os.getpid()
     if _used_in != os.getpid():
@@ -157,7 +157,7 @@ def refuse_forks() -> None:
 
 
 @contextmanager
-def _in_our_words(location: str, what: str = "") -> Iterator[None]:
+def _refusing(location: str, what: str = "") -> Iterator[None]:
     """Icechunk's and the disk's errors as refusals; what was committed before stays."""
     try:
         yield
@@ -169,21 +169,21 @@ def _in_our_words(location: str, what: str = "") -> Iterator[None]:
         ) from error
 
 
-def _check_seal(location: str, repo: icechunk.Repository, snapshot: str) -> None:
-    """Refuse a damaged index. The newest version of a killed writer is checked as far as its parent's seal reaches."""
+def _check_index(location: str, repo: icechunk.Repository, snapshot: str) -> None:
+    """Refuse a damaged index. The newest version of a killed writer is checked as far as its parent's checksums go."""
     folder = _folder(location)
     if folder is None:
         return
-    own = seals.load(folder, snapshot)
+    own = checksums.load(folder, snapshot)
     if own:
-        seals.check(folder, own, [f"snapshots/{snapshot}"])
+        checksums.check(folder, own, [f"snapshots/{snapshot}"])
     facts = repo.lookup_snapshot(snapshot)
     manifests = [f"manifests/{manifest.id}" for manifest in facts.manifests]
     if own:
-        seals.check(folder, own, manifests)
+        checksums.check(folder, own, manifests)
     elif facts.parent_id:
-        known = seals.load(folder, facts.parent_id)
-        seals.check(folder, known, [name for name in manifests if name in known])
+        known = checksums.load(folder, facts.parent_id)
+        checksums.check(folder, known, [name for name in manifests if name in known])
 
 
 def _is_blank(repo: icechunk.Repository) -> bool:

@@ -290,7 +290,7 @@ def describe(archive: Archive) -> dict[str, Any]:
         "stations": len(archive.stations),
         "producer": dict(archive.attributes["producer"]),
         "snapshot": archive.snapshot,
-        "sealed": repository.is_sealed(archive.location, archive.snapshot),
+        "checksums": repository.has_checksums(archive.location, archive.snapshot),
         "versions": repository.versions(archive.location),
         "schema": SCHEMA,
         "written_by": f"cranpm {archive.attributes['cranpm_version']}",

@@ -25,19 +25,26 @@ def printable(text: str) -> str:
     return "".join(character if character.isprintable() or character == "\n" else "?" for character in text)
 
 
-ArchivePath = Annotated[str, typer.Argument(metavar="ARCHIVE", help="Folder or s3://, gs://, az:// URL of an archive.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar; only results and errors.")]
+ArchivePath = Annotated[
+    str, typer.Argument(metavar="ARCHIVE", help="The archive: a folder, or an s3://, gs:// or az:// URL.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar, only results and errors.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Number of local processes that share the work.")]
 Cluster = Annotated[
     str | None,
     typer.Option("--cluster", metavar="ADDRESS", help="Use the workers of a dask scheduler: tcp://HOST:PORT."),
 ]
-Overrides = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one setting.")]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Change one setting, for example simulation.seed=3. Can be repeated."
+    ),
+]
 
 
 class Bar:
-    """Call once a step, or `reach` a place."""
+    """Call it once per step, or let it `reach` a number of steps."""
 
     def __init__(self, progress: Progress, task: TaskID):
         self._progress, self._task = progress, task

@@ -19,7 +19,7 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def copy_bandwidth() -> float:
-    """GB moved a second by a plain copy: bytes read plus bytes written, best of five."""
+    """GB moved per second by a plain copy: bytes read plus bytes written, best of five."""
     source = np.ones(2**25)
     target = np.empty_like(source)
     best = min(timed(lambda: np.copyto(target, source)) for _ in range(5))

@@ -1,4 +1,4 @@
-"""What sets the synthetic world's regions apart: their climate, and what their people emit."""
+"""How the synthetic world's regions differ: their climate, and what their people emit."""
 
 import tomllib
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Climate:
-    """What sets one region apart from another; see climate.toml."""
+    """How one region differs from another; see climate.toml."""
 
     reference_latitude: float
     westerly_ms: float

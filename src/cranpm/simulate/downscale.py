@@ -35,7 +35,7 @@ KM_PER_DEGREE = math.radians(1) * EARTH_RADIUS_KM
 
 @dataclass(frozen=True)
 class Downscaler:
-    """Everything that does not change from day to day; memory: 14 bytes a pixel."""
+    """Everything that does not change from day to day; memory: 14 bytes per pixel."""
 
     grid: Grid
     transport: Grid
@@ -115,7 +115,7 @@ def _surroundings(density: Array, grid: Grid) -> Array:
 
 
 def _town_density(towns: Towns, emitting: Array, grid: Grid) -> Array:
-    """Town emission per square kilometre: one bell a town, wider for larger places."""
+    """Town emission per square kilometre: one bell per town, wider for larger places."""
     emission = (town_emission(towns, "always") + town_emission(towns, "heating")) * emitting
     radius = TOWN_RADIUS_KM * (towns.population / 1e4) ** 0.28
     rows, cols = grid.row_col(towns.lat, towns.lon)

@@ -1,4 +1,4 @@
-"""What the embedded people, fields and fires put into the air, in ug per square metre and second."""
+"""What the simulated people, fields and fires emit, in ug per square metre and second."""
 
 import math
 from dataclasses import dataclass

@@ -152,9 +152,9 @@ def place_stations(region: Region, grid: Grid, land: Array, elevation_m: Array, 
     kind = rng.choice(KINDS, count, p=KIND_SHARES)
     population = towns.population[chosen]
     area = np.where(population > 60_000, "urban", np.where(population > 15_000, "suburban", "rural"))
-    apart = np.where(area == "rural", 0.06, 0.015)
-    lat = np.round(towns.lat[chosen] + rng.normal(0, 1, count) * apart, 5)
-    lon = np.round(towns.lon[chosen] + rng.normal(0, 1, count) * apart / np.cos(np.radians(lat)), 5)
+    offset = np.where(area == "rural", 0.06, 0.015)
+    lat = np.round(towns.lat[chosen] + rng.normal(0, 1, count) * offset, 5)
+    lon = np.round(towns.lon[chosen] + rng.normal(0, 1, count) * offset / np.cos(np.radians(lat)), 5)
     level = np.exp(REPRESENTATIVENESS * rng.standard_normal(count)) * np.array([KIND_LEVEL[name] for name in kind])
     rows, cols = (np.round(x).astype(int) for x in grid.row_col(lat, lon))
     inside = (rows >= 0) & (rows < grid.rows) & (cols >= 0) & (cols < grid.cols)

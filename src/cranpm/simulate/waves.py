@@ -2,7 +2,7 @@
 
 Each wave has a wavelength, a drift and a complex amplitude that wanders: independent draws at knots in time,
 joined by a spline. Knots far apart make a field that its past predicts well; knots close together make one that
-it does not. This is the only source of chance in the embedded weather, and its memory sets how predictable it is.
+it does not. This is the only source of chance in the simulated weather, and its memory sets how predictable it is.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The embedded weather: geostrophic and hydrostatic aloft, rubbed and steered by the ground below.
+"""The simulated weather: geostrophic and hydrostatic aloft, rubbed and steered by the ground below.
 
 Geopotential = mean westerly + thermal wind + f * (psi_surface + psi_thermal * ln(1000 hPa / p)),
 with both streamfunctions made of travelling waves. Temperature and wind then follow analytically on every level:
@@ -79,7 +79,7 @@ class Surface:
 
 
 class Weather:
-    """All chance of one embedded world."""
+    """All chance of one synthetic world."""
 
     def __init__(self, seed: int, climate: Climate, *, reverse_wind: bool = False):
         latitude = climate.reference_latitude
