@@ -4,14 +4,12 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from sample_days import FIRST, SMALL
+from sample_days import FIRST, SETTINGS, SMALL
 
 from cranpm.archive.store import Archive
 from cranpm.core.days import DayRange
 from cranpm.simulate import SimulationSettings, World
 from cranpm.simulate.job import simulate_archive
-
-SETTINGS = SimulationSettings(first_day=FIRST, spin_up_days=2)
 
 
 @pytest.fixture(scope="session")

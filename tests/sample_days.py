@@ -1,4 +1,4 @@
-"""Days made of random numbers, for tests of the archive: no simulation, quick to import."""
+"""Days made of random numbers, for tests of the archive."""
 
 from dataclasses import replace
 from datetime import date
@@ -8,10 +8,12 @@ import numpy as np
 from cranpm.archive.day_data import DayData, Stations
 from cranpm.core.channels import PAPER_CHANNELS
 from cranpm.core.grid import Domain
+from cranpm.simulate import SimulationSettings
 
 SMALL = Domain("box", 48, 7, 42.75, 12.25)
 FIRST = date(2020, 2, 27)
 """Two days before a leap day."""
+SETTINGS = SimulationSettings(first_day=FIRST, spin_up_days=2)
 PRODUCER = {"source": "test"}
 STATIONS = Stations(
     ids=np.array(["a", "b"]),

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from command import run_cli
-from conftest import SETTINGS
 from paper_channels import INDEX
+from sample_days import SETTINGS
 
 from cranpm.archive.store import SIMULATION, Archive
 from cranpm.core.channels import LEVELS_HPA

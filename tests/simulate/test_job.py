@@ -4,8 +4,7 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 from command import run_cli
-from conftest import SETTINGS
-from sample_days import FIRST, SMALL
+from sample_days import FIRST, SETTINGS, SMALL
 
 from cranpm.archive.store import Archive
 from cranpm.core.channels import CHANNELS, PAPER_CHANNELS, find_channel

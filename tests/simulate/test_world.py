@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import SETTINGS
-from sample_days import FIRST, SMALL
+from sample_days import FIRST, SETTINGS, SMALL
 
 from cranpm.archive.day_data import Quality
 from cranpm.core.channels import CHANNELS, PAPER_CHANNELS, Channel
@@ -155,7 +154,7 @@ def test_worlds_differ_only_in_the_cause_that_was_changed(world):
 THREADS = """
 import sys, hashlib
 sys.path.insert(0, sys.argv[1])
-from conftest import SETTINGS
+from sample_days import SETTINGS
 from sample_days import FIRST, SMALL
 from cranpm.core.days import DayRange
 from cranpm.simulate import World
