@@ -1,57 +1,19 @@
-"""The command line: thin, every command a few lines around the library."""
+"""The command line: thin, every command a few lines around the library. Every file of this folder adds its own."""
 
 import sys
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Annotated
 
 import typer
 
 from cranpm import __version__
-from cranpm.cli import (
-    archive,
-    benches,
-    drawing,
-    experimenting,
-    forecasting,
-    ingesting,
-    network,
-    reporting,
-    serving,
-    training,
-    verifying,
-)
-from cranpm.cli.console import err, printable
+from cranpm.cli.console import app, err, printable
 from cranpm.core.errors import CranpmError
+from cranpm.core.registry import load_plugins
 
-app = typer.Typer(
-    name="cranpm",
-    help="Forecast daily PM2.5 at 1 km for a continent, one to three days ahead.",
-    epilog="Start here: cranpm simulate --domain alps --days 2021-01-01..2021-02-28 alps.archive",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-)
-app.command()(archive.simulate)
-app.command()(ingesting.fetch)
-app.command()(ingesting.validate)
-app.command()(ingesting.ingest)
-app.command()(ingesting.export)
-app.command()(archive.info)
-app.command("map")(archive.draw_map)
-app.command()(forecasting.forecast)
-app.command()(forecasting.point)
-app.command()(reporting.report)
-app.command()(serving.serve)
-app.command()(verifying.verify)
-app.command()(drawing.figure)
-app.command()(drawing.animate)
-app.command()(training.train)
-app.command()(training.finetune)
-app.command()(experimenting.experiment)
-app.command()(experimenting.attention)
-app.command()(training.doctor)
-app.add_typer(network.model_app, name="model")
-app.add_typer(network.weights_app, name="weights")
-app.add_typer(benches.app, name="bench")
+for _file in iter_modules(__path__):
+    import_module(f"cranpm.cli.{_file.name}")
 
 
 def _print_version(wanted: bool) -> None:
@@ -77,6 +39,7 @@ _debug = {"on": False}
 def main() -> None:
     """Run a command; a refusal is one clear message and exit code 1, bad usage is 2."""
     try:
+        load_plugins()
         app()
     except CranpmError as error:
         if _debug["on"]:

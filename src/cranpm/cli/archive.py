@@ -8,11 +8,12 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from cranpm.cli.console import ArchivePath, AsJson, Overrides, Quiet, out, progress_bar
+from cranpm.cli.console import DATA, ArchivePath, AsJson, Overrides, Quiet, app, out, progress_bar
 from cranpm.core.days import LEADS
 from cranpm.core.errors import CranpmError
 
 
+@app.command(rich_help_panel=DATA)
 def simulate(
     archive: Annotated[
         str | None,
@@ -99,6 +100,7 @@ def _bound(value: float | None) -> str:
     return "" if value is None else f"{value:.4g}"
 
 
+@app.command(rich_help_panel=DATA)
 def info(archive: ArchivePath, as_json: AsJson = False) -> None:
     """Print what an archive holds: area, days, gaps, channels, stations, source, quality, version and size."""
     from cranpm.archive.store import Archive, describe
@@ -123,6 +125,7 @@ def _readable(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
+@app.command("map", rich_help_panel=DATA)
 def draw_map(
     archive: ArchivePath,
     path: Annotated[Path, typer.Option("--out", help="The PNG file to write.")],

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from cranpm.cli.console import AsJson, Overrides, err, out
+from cranpm.cli.console import NETWORKS, AsJson, Overrides, app, err, out
 from cranpm.cli.network import Preset, chosen
 from cranpm.core.errors import CranpmError
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from benchmarks.network import NetworkBench
     from cranpm.network.precision import Precision
 
-app = typer.Typer(help="Measure speed on this machine, beside what the machine can do at best.", no_args_is_help=True)
+bench_app = typer.Typer(
+    help="Measure speed on this machine, beside what the machine can do at best.", no_args_is_help=True
+)
+app.add_typer(bench_app, name="bench", rich_help_panel=NETWORKS)
 
 
 def _benchmarks() -> ModuleType:
@@ -40,7 +43,7 @@ BenchDomain = Annotated[str, typer.Option(help="Domain to simulate.")]
 Days = Annotated[int, typer.Option(help="How many days to simulate.", min=3)]
 
 
-@app.command()
+@bench_app.command()
 def simulate(domain: BenchDomain = "alps", days: Days = 30, as_json: AsJson = False) -> None:
     """Seconds a day to simulate and store."""
     bench = _benchmarks()
@@ -50,7 +53,7 @@ def simulate(domain: BenchDomain = "alps", days: Days = 30, as_json: AsJson = Fa
     _print_facts("simulate", facts, as_json)
 
 
-@app.command()
+@bench_app.command()
 def store(domain: BenchDomain = "alps", days: Days = 30, as_json: AsJson = False) -> None:
     """Random training samples a second from the archive, against plain zarr."""
     bench = _benchmarks()
@@ -60,7 +63,7 @@ def store(domain: BenchDomain = "alps", days: Days = 30, as_json: AsJson = False
     _print_facts("store", facts, as_json)
 
 
-@app.command()
+@bench_app.command()
 def train(
     settings: Annotated[Path, typer.Option(help="Settings of the run whose steps are measured.")] = Path("alps.toml"),
     preset: Preset = "paper",
@@ -83,7 +86,7 @@ def train(
     _print_facts(f"grouping by day, {preset}", grouping, as_json)
 
 
-@app.command()
+@bench_app.command()
 def forecast(
     preset: Preset = "paper",
     domain: BenchDomain = "europe",
@@ -98,7 +101,7 @@ def forecast(
     _print_facts(f"forecast, {preset}", facts, as_json)
 
 
-@app.command()
+@bench_app.command()
 def verify(domain: BenchDomain = "europe", as_json: AsJson = False) -> None:
     """One start day with all its statistics, with and without SSIM, against the plainest ones by numpy."""
     bench = _benchmarks()
@@ -108,7 +111,7 @@ def verify(domain: BenchDomain = "europe", as_json: AsJson = False) -> None:
     _print_facts("verify", facts, as_json)
 
 
-@app.command()
+@bench_app.command()
 def figures(
     domain: BenchDomain = "europe",
     archive: Annotated[str | None, typer.Option(help="Draw the last day of this archive instead.")] = None,
@@ -122,7 +125,7 @@ def figures(
     _print_facts("figures", facts, as_json)
 
 
-@app.command()
+@bench_app.command()
 def serve(domain: BenchDomain = "europe", as_json: AsJson = False) -> None:
     """Tiles and points from a server on this machine, against what a tile costs without one."""
     bench = _benchmarks()
@@ -132,7 +135,7 @@ def serve(domain: BenchDomain = "europe", as_json: AsJson = False) -> None:
     _print_facts("serve", facts, as_json)
 
 
-@app.command()
+@bench_app.command()
 def ingest(domain: BenchDomain = "europe", as_json: AsJson = False) -> None:
     """One day from providers' files to its commit; ERA5's decoding against a bare reading of the same bytes."""
     bench = _benchmarks()
@@ -142,7 +145,7 @@ def ingest(domain: BenchDomain = "europe", as_json: AsJson = False) -> None:
     _print_facts("ingest", facts, as_json)
 
 
-@app.command()
+@bench_app.command()
 def scaling(
     preset: Preset = "paper",
     picture: Annotated[Path | None, typer.Option("--out", help="Draw it into this PNG.")] = None,
@@ -173,7 +176,7 @@ def _print_facts(what: str, facts: dict[str, Any], as_json: bool) -> None:
     out.print(table)
 
 
-@app.command()
+@bench_app.command()
 def model(
     preset: Preset = "paper",
     batch: Annotated[

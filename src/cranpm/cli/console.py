@@ -18,6 +18,17 @@ from rich.progress import (
 )
 
 out, err = Console(), Console(stderr=True)
+app = typer.Typer(
+    name="cranpm",
+    help="Forecast daily PM2.5 at 1 km for a continent, days ahead.",
+    epilog="Start here: cranpm simulate --domain alps --days 2021-01-01..2021-02-28 alps.archive",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+"""All commands. A command is a function that `@app.command()` registers, in a file of this folder or in a plugin."""
+DATA, FORECASTS, VERIFICATION, NETWORKS = "Data", "Forecasts", "Verification and figures", "Networks and experiments"
+"""Headings under which the help lists the commands."""
 
 
 def printable(text: str) -> str:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cranpm.cli.console import Quiet, err, progress_bar
+from cranpm.cli.console import VERIFICATION, Quiet, app, err, progress_bar
 
 if TYPE_CHECKING:
     from cranpm.archive.store import Archive
@@ -18,6 +18,7 @@ Forecasts = Annotated[
 Region = Annotated[str | None, typer.Option(help='A name such as "Po Valley", or a box N,W,S,E.')]
 
 
+@app.command(rich_help_panel=VERIFICATION)
 def figure(
     path: Annotated[Path, typer.Option("--out", help="The .png, .svg or .pdf file to write; with --all, a folder.")],
     name: Annotated[
@@ -91,6 +92,7 @@ def figure(
         raise typer.Exit(1)
 
 
+@app.command(rich_help_panel=VERIFICATION)
 def animate(
     archive: Annotated[str, typer.Option(help="The archive that holds the truth.")],
     days: Annotated[str, typer.Option(help="The days to show: FIRST..LAST, a day or a year.")],

@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from cranpm.cli.console import Cluster, Jobs, Overrides, Quiet, err, out, progress_bar
+from cranpm.cli.console import NETWORKS, Cluster, Jobs, Overrides, Quiet, app, err, out, progress_bar
 from cranpm.core.errors import CranpmError
 
 
+@app.command(rich_help_panel=NETWORKS)
 def experiment(
     names: Annotated[
         list[str],
@@ -80,6 +81,7 @@ def experiment(
         print(f"tables in {study.folder / 'table.md'}")
 
 
+@app.command(rich_help_panel=NETWORKS)
 def attention(
     archive: Annotated[str, typer.Option(help="Archive of the days to look at.")],
     weights: Annotated[Path, typer.Option(help="Folder of CRAN-PM's weights, or shipped.")],

@@ -9,7 +9,7 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from cranpm.cli.console import AsJson, Quiet, out, progress_bar
+from cranpm.cli.console import FORECASTS, AsJson, Quiet, app, out, progress_bar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cranpm.forecasting.hindcast import Job
 
 
+@app.command(rich_help_panel=FORECASTS)
 def forecast(
     archive: Annotated[str, typer.Option(help="Archive that holds the start day and the day before.")],
     day: Annotated[str, typer.Option(help="Start day YYYY-MM-DD, or a range FIRST..LAST.")],
@@ -141,6 +142,7 @@ def _mean(field: "Array", area: "Array") -> float:
     return float(np.nansum(field * area) / (np.isfinite(field) * area).sum())
 
 
+@app.command(rich_help_panel=FORECASTS)
 def point(
     path: Annotated[
         Path, typer.Argument(metavar="PRODUCT", help="NetCDF file of a forecast, OUT/DAY, or OUT for the newest.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from cranpm.cli.console import ArchivePath, AsJson, Quiet, err, out, printable, progress_bar
+from cranpm.cli.console import DATA, ArchivePath, AsJson, Quiet, app, err, out, printable, progress_bar
 from cranpm.core.files import write_whole
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ Cluster = Annotated[
 ]
 
 
+@app.command(rich_help_panel=DATA)
 def validate(places: Places, as_json: AsJson = False) -> None:
     """Print whose each file is and what it holds, without ingesting it. The exit code is 1 if one is of no use."""
     from cranpm.providers.scan import scan
@@ -55,6 +56,7 @@ def validate(places: Places, as_json: AsJson = False) -> None:
         raise typer.Exit(1)
 
 
+@app.command(rich_help_panel=DATA)
 def ingest(
     places: Places,
     archive: Annotated[str, typer.Option(help="Archive to fill; it is created if there is none.")],
@@ -120,6 +122,7 @@ def _print_report(report: "IngestReport") -> None:
     print(f"{len(report.stored)} days stored, {len(report.unchanged)} unchanged, {len(report.refused_days)} refused")
 
 
+@app.command(rich_help_panel=DATA)
 def fetch(
     provider: Annotated[str, typer.Argument(help="A provider, as era5 or ghap; any other word prints the list.")],
     domain: Annotated[str, typer.Option(help="europe, alps, ... or N,W,S,E.")],
@@ -166,6 +169,7 @@ def fetch(
     print(f"{len(found)} files in {folder}")
 
 
+@app.command(rich_help_panel=DATA)
 def export(
     archive: ArchivePath,
     folder: Annotated[Path, typer.Option("--to", help="Folder for the files.")],

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from cranpm.cli.console import AsJson, Overrides, err, out, printable
+from cranpm.cli.console import NETWORKS, AsJson, Overrides, app, err, out, printable
 
 if TYPE_CHECKING:
     from cranpm.network import ForecastSettings
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 model_app = typer.Typer(help="Look at the network.", no_args_is_help=True)
 weights_app = typer.Typer(help="Import and inspect weights.", no_args_is_help=True)
+app.add_typer(model_app, name="model", rich_help_panel=NETWORKS)
+app.add_typer(weights_app, name="weights", rich_help_panel=NETWORKS)
 Preset = Annotated[str, typer.Option(help="paper, small, tiny or released.")]
 
 

@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from cranpm.cli.console import err
+from cranpm.cli.console import FORECASTS, app, err
 
 
+@app.command(rich_help_panel=FORECASTS)
 def report(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="What `cranpm forecast` or `cranpm verify` wrote: OUT, or OUT/DAY.")

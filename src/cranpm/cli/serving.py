@@ -6,10 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
+from cranpm.cli.console import FORECASTS, app
+
 MOST_CONNECTIONS = 512
 CACHE_MB = "128"
 
 
+@app.command(rich_help_panel=FORECASTS)
 def serve(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of forecasts, as `cranpm forecast --out`.")],
     archive: Annotated[

@@ -7,7 +7,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from cranpm.cli.console import Overrides, Quiet, err, out
+from cranpm.cli.console import NETWORKS, Overrides, Quiet, app, err, out
 
 if TYPE_CHECKING:
     from cranpm.training import TrainSettings
@@ -20,6 +20,7 @@ RunFolder = Annotated[Path, typer.Option("--out", help="Folder of the run.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on from the run's last state.")]
 
 
+@app.command(rich_help_panel=NETWORKS)
 def train(
     settings: SettingsFile,
     archive: LearnFrom,
@@ -46,6 +47,7 @@ def train(
     _run(load_settings(settings, changes), archive, folder, resume, quiet)
 
 
+@app.command(rich_help_panel=NETWORKS)
 def finetune(
     weights: Annotated[Path, typer.Argument(metavar="WEIGHTS", help="Folder of weights to begin with, or shipped.")],
     settings: SettingsFile,
@@ -75,6 +77,7 @@ def finetune(
     _run(load_settings(settings, override or (), network=network, finetune=chosen), archive, folder, resume, quiet)
 
 
+@app.command(rich_help_panel=NETWORKS)
 def doctor(
     settings: Annotated[
         Path | None, typer.Argument(metavar="SETTINGS.toml", help="Settings of the run to look at.")

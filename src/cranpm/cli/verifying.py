@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table as Shown
 
-from cranpm.cli.console import Cluster, Jobs, Quiet, err, out, progress_bar
+from cranpm.cli.console import VERIFICATION, Cluster, Jobs, Quiet, app, err, out, progress_bar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 PRINTED = ("table1-1km", "table1-25km", "table2")
 
 
+@app.command(rich_help_panel=VERIFICATION)
 def verify(
     archive: Annotated[str, typer.Option(help="The archive that holds the truth.")],
     days: Annotated[str, typer.Option(help="The start days: a year, a day, or FIRST..LAST.")],
