@@ -362,7 +362,8 @@ def test_a_figure_of_a_plugin_is_drawn_by_name_and_with_all(verified, tmp_path):
     options = ["--verified", str(verified)]
     one = run_with_plugins(tmp_path, "figure", "bias", *options, "--out", str(tmp_path / "bias.png"))
     assert one.returncode == 0, one.stderr
-    assert Image.open(tmp_path / "bias.png").width > 300
+    with Image.open(tmp_path / "bias.png") as picture:
+        assert picture.width > 300
     every = run_with_plugins(tmp_path, "figure", "--all", *options, "--out", str(tmp_path / "all"), "--dpi", "30")
     assert every.returncode == 0, every.stderr
     assert (tmp_path / "all" / "bias.png").is_file()

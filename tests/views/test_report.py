@@ -84,7 +84,7 @@ def test_a_verification(folder, archive, tmp_path):
         archive,
         [Simple("persistence", simple("persistence", archive)), Product("ours", folder, archive.domain.fine)],
         (1,),
-        False,
+        ("errors", "spectra"),
     )
     scores = score(plan, days, verified)
     summary = summarise(scores, "persistence")

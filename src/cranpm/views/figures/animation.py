@@ -38,7 +38,7 @@ ALONE_INCH, PAIR_INCH, MOST_INCH = 7.0, 4.8, 6.5
 
 @dataclass(frozen=True)
 class Episode:
-    """The fields of any day in a window: of the truth and, where one is inputs, of a method."""
+    """The fields of any day in a window: of the truth and, where one is given, of a method."""
 
     inputs: FigureInputs
     window: Window

@@ -26,7 +26,7 @@ from cranpm.views.figures.transfer import transfer
 
 @dataclass(frozen=True)
 class Need:
-    """An input, as the user would name it, and whether it was inputs."""
+    """An input, as the user would name it, and whether it was given."""
 
     label: str
     met: Callable[[FigureInputs], bool]

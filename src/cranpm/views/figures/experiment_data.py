@@ -63,7 +63,7 @@ class ExperimentData:
         snapshot = self.results.result.runs[0].archive_snapshot
         if archive is not None and archive.snapshot == snapshot:
             return [data_label(archive), f"archive snapshot {snapshot}"]
-        return [f"archive snapshot {snapshot} (its source is shown where --archive is inputs)"]
+        return [f"archive snapshot {snapshot} (its source is shown where --archive is given)"]
 
 
 def has_experiment(inputs: FigureInputs, name: str) -> bool:

@@ -17,7 +17,7 @@ from cranpm.views.figures.maps import data_label
 
 @dataclass(frozen=True)
 class FigureInputs:
-    """Inputs of figures; what is None was not inputs."""
+    """Inputs of figures; what is None was not given."""
 
     archive: Archive | None = None
     forecasts: tuple[Product | CfForecasts, ...] = ()

@@ -27,7 +27,7 @@ class ScoresData:
 
     @classmethod
     def of(cls, inputs: FigureInputs) -> "ScoresData":
-        """From the folder that was inputs."""
+        """From the folder that was given."""
         folder = inputs.verified
         if folder is None:
             raise CranpmError(expected="--verified for this figure", found="none", remedy="Add --verified.")
