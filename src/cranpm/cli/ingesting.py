@@ -62,6 +62,10 @@ def ingest(
     archive: Annotated[str, typer.Option(help="Archive to fill; it is created if there is none.")],
     domain: Annotated[str | None, typer.Option(help="For a new archive: europe, alps, ... or N,W,S,E.")] = None,
     days: Annotated[str | None, typer.Option(help="Ingest only these days: a day, a year or FIRST..LAST.")] = None,
+    channel: Annotated[
+        list[str] | None,
+        typer.Option(help="For a new archive: store this channel beside the 35 of the paper, as blh. Can be repeated."),
+    ] = None,
     degrade: Annotated[
         bool, typer.Option("--degrade", help="Store days that lack hours, levels or channels, marked as degraded.")
     ] = False,
@@ -92,6 +96,7 @@ def ingest(
             archive,
             parse_domain(domain) if domain else None,
             parse_days(days) if days else None,
+            channels=channel or (),
             degrade=degrade,
             pool=pool,
             on_day=on_day,

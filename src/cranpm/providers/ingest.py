@@ -12,6 +12,7 @@ from cranpm.archive import repository
 from cranpm.archive.day_data import Quality, Statics, Stations
 from cranpm.archive.layout import create_archive
 from cranpm.archive.store import SIMULATION, Archive, ArchiveWriter
+from cranpm.core.channels import PAPER_CHANNELS, parse_channels
 from cranpm.core.cluster import Pool
 from cranpm.core.days import DayRange
 from cranpm.core.errors import CranpmError
@@ -72,19 +73,21 @@ def ingest(
     domain: Domain | None = None,
     days: DayRange | None = None,
     *,
+    channels: Sequence[str] = (),
     degrade: bool = False,
     pool: Pool | None = None,
     on_day: Callable[[date, int], None] = lambda day, total: None,
 ) -> IngestReport:
     """Make the days that the files give and the archive lacks; a new archive needs a domain, relief and stations.
 
+    `channels` are stored in a new archive beside the 35 of the paper.
     `degrade` stores days that lack hours, channels or levels, marked as degraded; PM2.5 itself is never done without.
     Workers of the pool (here, without one) read files and make days; this process alone commits them, in order.
     """
     pool = pool or Pool()
     found = scan(places, pool)
     report = IngestReport(refused_files=dict(found.refused))
-    archive = _archive(location, domain, found, report)
+    archive = _archive(location, domain, channels, found, report)
     files = {day: _files(found, day) for day in _candidates(found, days, report)}
     report.unchanged = [day for day, behind in files.items() if _unchanged(archive, behind, day)]
     todo = [day for day in files if day not in report.unchanged]
@@ -119,7 +122,9 @@ def _store(made: MadeDay, archive: Archive, writer: ArchiveWriter, report: Inges
             report.notes[day] = fields.provenance["notes"]
 
 
-def _archive(location: str, domain: Domain | None, found: Scan, report: IngestReport) -> Archive:
+def _archive(
+    location: str, domain: Domain | None, channels: Sequence[str], found: Scan, report: IngestReport
+) -> Archive:
     """The archive to add to, laid out first if there is none."""
     source = AS_FILES if any(MADE_UP in one.notes for one in found.files) else SOURCE
     if not repository.exists(location):
@@ -129,7 +134,9 @@ def _archive(location: str, domain: Domain | None, found: Scan, report: IngestRe
                 found="none",
                 remedy="Add --domain europe, or N,W,S,E.",
             )
-        create_archive(location, domain, _statics(found, domain, report), _stations(found, domain), {"source": source})
+        listed = (*PAPER_CHANNELS, *parse_channels(channels)) if channels else PAPER_CHANNELS
+        statics, stations = _statics(found, domain, report), _stations(found, domain)
+        create_archive(location, domain, statics, stations, {"source": source}, listed)
     archive = Archive(location)
     if archive.source != source:
         raise CranpmError(
@@ -140,6 +147,12 @@ def _archive(location: str, domain: Domain | None, found: Scan, report: IngestRe
     if domain is not None and archive.domain != domain:
         raise CranpmError(
             expected=f"the archive's domain, {archive.domain}", found=str(domain), remedy="Leave --domain out."
+        )
+    if missing := [name for name in channels if name not in archive.channel_names]:
+        raise CranpmError(
+            expected=f"the channel {missing[0]} in the archive, which was made without it",
+            found=", ".join(archive.channel_names),
+            remedy="Leave --channel out, or make a new archive: its channels are chosen when it is made.",
         )
     return archive
 

@@ -132,15 +132,22 @@ class Provider:
 
     def open(self, pieces: Sequence[Piece], query: ReadQuery) -> DayReader:
         """A function from one of the days to what the files give for it; it refuses a day that cannot be made."""
-        raise NotImplementedError(f"{self.name} gives nothing by day")
+        raise self._cannot("days")
 
     def read_elevation(self, pieces: Sequence[Piece], domain: Domain, land: Array | None) -> tuple[Array, Array]:
         """Mean height and its spread inside each fine pixel, in metres; 0 at sea."""
-        raise NotImplementedError(f"{self.name} gives no elevation")
+        raise self._cannot("elevation")
 
     def read_stations(self, pieces: Sequence[Piece], domain: Domain) -> Stations:
         """The stations inside a domain."""
-        raise NotImplementedError(f"{self.name} gives no list of stations")
+        raise self._cannot("a list of stations")
+
+    def _cannot(self, what: str) -> CranpmError:
+        return CranpmError(
+            expected=f"{what} of the provider {self.name}, which declares {', '.join(self.provides) or 'nothing'}",
+            found="no method that reads it",
+            remedy="Write the method of Provider that gives it, or leave it out of `provides`.",
+        )
 
 
 PROVIDERS: Registry[Provider] = Registry("provider")
