@@ -154,7 +154,7 @@ def test_outside_the_packaged_geography_the_report_says_what_was_not_checked(her
 def test_our_own_products_are_no_inputs(here, filled, tmp_path, monkeypatch):
     made, _ = filled
     line = ["forecast", "--archive", made.location, "--day", str(made.days[1]), "--weights", "persistence"]
-    assert run_cli(monkeypatch, *line, "--format", "nc,tif", "--out", str(tmp_path)) == 0
+    assert run_cli(monkeypatch, *line, "--format", "nc", "--format", "tif", "--out", str(tmp_path)) == 0
     products = sorted(path for path in tmp_path.rglob("*") if path.suffix in (".nc", ".tif") and not path.is_symlink())
     assert {path.suffix for path in products} == {".nc", ".tif"}
     for path in products:

@@ -1,4 +1,4 @@
-"""GHAP: daily PM2.5 at 1 km, one NetCDF a day, from Zenodo in monthly ZIPs.
+"""GHAP: daily PM2.5 at 1 km, one NetCDF file per day, from Zenodo in monthly ZIPs.
 
 Its grid is our fine grid: pixels are found by their coordinates. A fill value that was not declared decodes to 6553.5.
 """
