@@ -251,7 +251,7 @@ def test_text_stays_text_and_files_repeat(plain, tmp_path):
 
 def test_maps_that_cannot_be_drawn_are_refused(plain, forecasts, tmp_path):
     path = tmp_path / "x.png"
-    with pytest.raises(CranpmError, match=r"a figure among overview, maps.*found sunset"):
+    with pytest.raises(CranpmError, match=r"a figure: overview, maps.*found 'sunset'"):
         draw_figure("sunset", FigureInputs(plain), path)
     with pytest.raises(CranpmError, match=r"for the figure maps; found no --day, no --forecasts\. Add --day and"):
         draw_figure("maps", FigureInputs(plain), path)
