@@ -33,7 +33,7 @@ $(PAGE): $(READY) $(wildcard web/*.* web/src/* web/src/*/*)
 screens: $(READY) $(PAGE) ## take the pictures of the map in docs/screens (after make forecast; needs chromium)
 	@$(BIN)/python tools/take_screens.py build/forecast $(ARCHIVE) docs/screens
 
-table1: $(READY) ## train ours and all opponents on the simulated Alps and verify them (two hours; goes on when stopped)
+table1: $(READY) ## train ours and all baselines on the simulated Alps and verify them (two hours; goes on when stopped)
 	@tools/table1.sh $(BIN)/cranpm build/table1 build/alps.archive
 
 experiments: $(READY) ## tables 3a to 3c, priors, counterfactuals, learning curves (three hours where no result is there yet)
