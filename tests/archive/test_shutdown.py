@@ -43,7 +43,7 @@ def test_a_slow_thread_of_icechunk_does_not_abort_the_end(archive_path):
 
 def test_foreign_threads_are_waited_for():
     """`_thread` starts threads that `threading` does not know, as a library in another language does."""
-    go, started = threading.Event(), threading.Event()
+    before, go, started = frozenset(foreign_threads()), threading.Event(), threading.Event()
 
     def stay():
         started.set()
@@ -51,19 +51,19 @@ def test_foreign_threads_are_waited_for():
 
     _thread.start_new_thread(stay, ())
     assert started.wait(30)
-    assert foreign_threads()
-    assert not wait_for_foreign_threads(0.05)
+    assert foreign_threads() > before
+    assert not wait_for_foreign_threads(0.05, before)
     go.set()
-    assert wait_for_foreign_threads(30)
-    assert not foreign_threads()
+    assert wait_for_foreign_threads(30, before)
+    assert foreign_threads() <= before
 
 
 def test_our_threads_are_not_foreign():
-    stop = threading.Event()
+    before, stop = frozenset(foreign_threads()), threading.Event()
     thread = threading.Thread(target=stop.wait)
     thread.start()
     assert thread.ident not in foreign_threads()
-    assert wait_for_foreign_threads(30)
+    assert wait_for_foreign_threads(30, before)
     stop.set()
     thread.join()
 

@@ -163,8 +163,9 @@ def test_what_does_not_fit_is_refused_each_with_its_reason(archive, weights):
         predict.predict(archive, date(2031, 1, 1), weights)
     with refused(r"leads among \(1, 2, 3\)"):
         forecast(archive, weights, leads=(4,))
-    other = replace(weights, card=weights.card.model_copy(update={"channels": weights.card.channels[::-1]}))
-    with refused("cams_co as channel 0, which the weights were made for"):
+    names = (*weights.card.channels[:-1], ("cams_nh3", "ug m-3"))
+    other = replace(weights, card=weights.card.model_copy(update={"channels": names}))
+    with refused("expected the channels cams_nh3, which the weights were made for"):
         forecast(archive, other)
     grid = replace(weights, card=weights.card.model_copy(update={"coarse_step": 0.5}))
     with refused("a coarse grid of 0.5 degrees"):

@@ -24,15 +24,18 @@ def wait_at_exit() -> None:
 
     What is registered last runs first: this is called when an archive is used, so zarr's loop is still open then.
     """
-    atexit.register(wait_for_foreign_threads)
+    atexit.register(wait_for_foreign_threads, before=frozenset(foreign_threads()))
 
 
-def wait_for_foreign_threads(longest_s: float = LONGEST_WAIT_S) -> bool:
-    """Wait until no thread that Python did not start is inside Python; False if one still is after `longest_s`."""
+def wait_for_foreign_threads(longest_s: float = LONGEST_WAIT_S, before: frozenset[int] = frozenset()) -> bool:
+    """Wait until no thread that Python did not start is inside Python; False if one still is after `longest_s`.
+
+    Threads of `before` do not count: they were there before an archive was used, and are not icechunk's.
+    """
     end, quiet = time.monotonic() + longest_s, 0
     while quiet < LOOKS and time.monotonic() < end:
         time.sleep(LOOK_EVERY_S)
-        quiet = 0 if foreign_threads() else quiet + 1
+        quiet = 0 if foreign_threads() - before else quiet + 1
     return quiet == LOOKS
 
 

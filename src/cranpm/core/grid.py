@@ -170,6 +170,8 @@ class Domain:
         box = (self.north, self.west, self.south, self.east)
         check_point(self.north, self.west)
         check_point(self.south, self.east)
+        if max(self.west, self.east) > 180:
+            self._refuse("longitudes in -180..180", "Subtract 360 from longitudes above 180.")
         if self.north <= self.south or self.east <= self.west:
             self._refuse("north above south and east beyond west", "Give the box as N,W,S,E.")
         if any(abs(value / COARSE_STEP - round(value / COARSE_STEP)) > 1e-6 for value in box):
