@@ -112,16 +112,16 @@ def verify(
     """
     from cranpm.baselines import simple
     from cranpm.core.cluster import open_pool
-    from cranpm.core.days import LEADS, parse_days
-    from cranpm.verification import Plan, Simple, all_tables, open_forecasts, score, summarise, write
+    from cranpm.core.days import parse_days
+    from cranpm.verification import Plan, Simple, all_tables, common_leads, open_forecasts, score, summarise, write
 
     opened = open_archive(archive)
-    wanted = parse_days(days) if isinstance(days, str) else days
+    wanted = list(parse_days(days) if isinstance(days, str) else days)
     methods = [open_forecasts(name, Path(place), opened.domain.fine) for name, place in forecasts.items()]
     baseline = Simple("persistence", simple("persistence", opened))
-    plan = Plan(opened, [baseline, *methods], tuple(LEADS if leads is None else leads))
+    plan = Plan(opened, [baseline, *methods], tuple(common_leads(methods, wanted) if leads is None else leads))
     with open_pool(jobs) as pool:
-        scores = score(plan, list(wanted), Path(out), pool, on_day)
+        scores = score(plan, wanted, Path(out), pool, on_day)
     summary = summarise(scores, "persistence")
     write(scores, summary, all_tables(scores, summary), Path(out))
     return scores

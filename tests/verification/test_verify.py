@@ -27,6 +27,7 @@ from cranpm.verification import (
     Product,
     Simple,
     all_tables,
+    common_leads,
     mean_maps,
     means_table,
     read_scores,
@@ -425,3 +426,17 @@ def test_mean_maps_are_means_of_days(plan, archive, products, tmp_path):
     with netCDF4.Dataset(tmp_path / "means.nc") as file:
         assert np.allclose(np.ma.filled(file["ours"][:], np.nan), means.forecasts["ours"], equal_nan=True)
         assert file["truth"].units == "ug m-3"
+
+
+def test_without_leads_those_count_that_all_forecasts_have():
+    day = date(2022, 1, 1)
+
+    def method(name, *leads):
+        return SimpleNamespace(name=name, identity=lambda day: name, leads=lambda day: leads or None)
+
+    assert common_leads([method("a", 1, 2, 4, 12), method("b", 4, 12, 5), method("simple")], [day]) == (4, 12)
+    assert common_leads([method("simple")], [day]) == (1, 2, 3)
+    with pytest.raises(
+        CranpmError, match=r"a lead that all forecasts from 2022-01-01 have; found a: \(1,\); b: \(2,\)"
+    ):
+        common_leads([method("a", 1), method("b", 2)], [day])

@@ -37,7 +37,8 @@ def verify(
         str | None, typer.Option(help="The training days on which damped persistence and climatology are fitted.")
     ] = None,
     leads: Annotated[
-        str | None, typer.Option(help="The numbers of days ahead, comma-separated. The default is 1,2,3.")
+        str | None,
+        typer.Option(help="The numbers of days ahead, comma-separated. The default is all that every forecast has."),
     ] = None,
     every: Annotated[int, typer.Option(min=1, help="Take every n-th start day only.")] = 1,
     reference: Annotated[str, typer.Option(help="The method that the others are compared with.")] = "persistence",
@@ -59,12 +60,13 @@ def verify(
     """
     from cranpm.archive.store import Archive
     from cranpm.core.cluster import open_pool
-    from cranpm.core.days import LEADS, parse_days, parse_leads
+    from cranpm.core.days import parse_days, parse_leads
     from cranpm.core.errors import CranpmError
     from cranpm.verification import (
         STATISTICS,
         Plan,
         all_tables,
+        common_leads,
         mean_maps,
         means_table,
         open_forecasts,
@@ -75,11 +77,13 @@ def verify(
     )
 
     opened = Archive(archive)
-    ahead, wanted = parse_leads(leads) if leads else LEADS, list(parse_days(days))[::every]
-    methods: list[Method] = [*_simple(opened, baselines, fit_days, wanted, ahead)]
+    wanted = list(parse_days(days))[::every]
+    methods: list[Method] = []
     for given in forecasts or ():
         name, _, place = given.rpartition("=")
         methods.append(open_forecasts(name or Path(place).name, place, opened.domain.fine))
+    ahead = parse_leads(leads) if leads else common_leads(methods, wanted)
+    methods = [*_simple(opened, baselines, fit_days, wanted, ahead), *methods]
     if reference not in [method.name for method in methods]:
         raise CranpmError(
             expected=f"--reference among {', '.join(method.name for method in methods)}",

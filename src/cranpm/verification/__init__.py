@@ -5,7 +5,7 @@ Scores any forecast, ours or another's; knows neither torch nor networks.
 
 from cranpm.verification.cf_forecasts import CfForecasts
 from cranpm.verification.means import mean_maps, means_table, write_means
-from cranpm.verification.methods import Method, Product, Simple, open_forecasts
+from cranpm.verification.methods import Method, Product, Simple, common_leads, open_forecasts
 from cranpm.verification.run import Plan, verify
 from cranpm.verification.scores import Scores, score
 from cranpm.verification.scores_file import ScoresFile, read_scores
@@ -29,6 +29,7 @@ __all__ = [
     "Statistic",
     "TextTable",
     "all_tables",
+    "common_leads",
     "mean_maps",
     "means_table",
     "open_forecasts",

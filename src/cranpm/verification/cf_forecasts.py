@@ -58,15 +58,18 @@ class CfForecasts:
         states = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
         return repr(states) if states else None
 
+    def leads(self, day: date) -> tuple[int, ...]:
+        """Days ahead that the files have from a start day."""
+        return tuple(sorted(lead for start, lead in self._found if start == day))
+
     def check(self, day: date, leads: Sequence[int]) -> None:
         """Refuse leads that are not there, a grid that does not cover the archive's, and impossible values."""
         for lead in leads:
             if (day, lead) not in self._found:
-                have = sorted(other for start, other in self._found if start == day)
                 refuse(
                     self.folder,
                     f"T+{lead} from {day}",
-                    f"leads {have} of that start day",
+                    f"leads {list(self.leads(day))} of that start day",
                     "Verify with --leads that the files have; T+1 is the day after the day of the reference time.",
                 )
             layout = self._found[day, lead][0]

@@ -9,6 +9,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from cranpm.baselines import SimpleBaseline
+from cranpm.core.days import LEADS
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Grid
 from cranpm.forecasting.publication import Publication, Run
@@ -26,6 +27,10 @@ class Method(Protocol):
 
     def identity(self, day: date) -> str | None:
         """Changes when the forecast of a day does; None where there is none."""
+        ...
+
+    def leads(self, day: date) -> tuple[int, ...] | None:
+        """Days ahead that it has from a start day; None where it has any."""
         ...
 
     def check(self, day: date, leads: Sequence[int]) -> None:
@@ -49,6 +54,9 @@ class Simple:
 
     def identity(self, day: date) -> str | None:
         return self.baseline.identity
+
+    def leads(self, day: date) -> None:
+        return None
 
     def check(self, day: date, leads: Sequence[int]) -> None:
         """It is made from the archive: it fits."""
@@ -85,6 +93,9 @@ class Product:
             return self._only.version if day == self._only.day else None
         return self._publication.identity(day)
 
+    def leads(self, day: date) -> tuple[int, ...]:
+        return self._run(day).leads
+
     def strip(self, day: date, lead: int, rows: slice) -> Array:
         return self._run(day).pm25(lead, (rows, slice(None)))
 
@@ -117,6 +128,22 @@ def _refuse(run: Run, expected: str, found: str) -> NoReturn:
     raise CranpmError(
         expected=f"{expected} in {run.folder}", found=found, remedy="Verify forecasts that were made from this archive."
     )
+
+
+def common_leads(methods: Sequence[Method], days: Sequence[date]) -> tuple[int, ...]:
+    """Days ahead that all methods have, on the first start day of all; the settings' default where they have any."""
+    for day in days:
+        if all(method.identity(day) is not None for method in methods):
+            known = [set(leads) for method in methods if (leads := method.leads(day)) is not None]
+            shared = sorted(set.intersection(*known)) if known else list(LEADS)
+            if not shared:
+                raise CranpmError(
+                    expected=f"a lead that all forecasts from {day} have",
+                    found="; ".join(f"{method.name}: {method.leads(day)}" for method in methods),
+                    remedy="Verify forecasts of the same leads, or each alone.",
+                )
+            return tuple(shared)
+    return LEADS
 
 
 def open_forecasts(name: str, place: Path | str, grid: Grid) -> "Product | CfForecasts":
