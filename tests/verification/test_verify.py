@@ -5,6 +5,7 @@ import shutil
 from dataclasses import replace
 from datetime import date, timedelta
 from functools import partial
+from types import SimpleNamespace
 
 import netCDF4
 import numpy as np

@@ -38,7 +38,7 @@ def verify(
     ] = None,
     leads: Annotated[
         str | None,
-        typer.Option(help="The numbers of days ahead, comma-separated. The default is all that every forecast has."),
+        typer.Option(help="The days ahead, as 1,2,3. The default is all that every forecast has."),
     ] = None,
     every: Annotated[int, typer.Option(min=1, help="Take every n-th start day only.")] = 1,
     reference: Annotated[str, typer.Option(help="The method that the others are compared with.")] = "persistence",
