@@ -26,7 +26,7 @@ class Reversed(Archive):
 
     @cached_property
     def channels(self):
-        return tuple(channel for channel in super().channels[::-1] if channel.name != LEFT_OUT)
+        return tuple(channel for channel in Archive(self.location).channels[::-1] if channel.name != LEFT_OUT)
 
     @cached_property
     def channel_names(self):
@@ -83,7 +83,8 @@ def test_five_leads_are_trained_and_forecast(month, tmp_path, model):
 def test_a_lead_may_have_two_digits(month, tmp_path):
     network = build(TINY.model_copy(update={"leads": LONG_LEADS})).eval()
     got = predict(month, month.days[5], Weights(network, card_for(network), ""), LONG_LEADS, precision="fp32")
-    assert np.array_equal(got.of(12), month.pm25(month.days[5]), equal_nan=True)  # untrained: as today
+    today = month.pm25(month.days[5])  # which an untrained network forecasts; blending tiles rounds
+    assert np.allclose(got.of(12), today, rtol=0, atol=1e-4, equal_nan=True)
     damped = fit_damped(month, month.days[1:15], LONG_LEADS)
     assert set(damped.rho) == set(damped.changes) == set(LONG_LEADS)
     log = TrainingLog(tmp_path, 0, 0)
