@@ -126,3 +126,12 @@ def test_all_leads_of_the_weights_are_forecast(archive, tmp_path, monkeypatch):
     run = open_publication(tmp_path / "p").newest()
     assert run.leads == (1, 10, 11)
     assert run.valid(11) - run.day == timedelta(days=11)
+
+
+def test_torchrun_is_refused(archive, tmp_path, monkeypatch, capsys):
+    """Its processes would all make the same forecasts; the days of a range are shared by --jobs or --cluster."""
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    line = ["forecast", "--archive", archive.location, "--day", str(archive.days[1]), "--out", str(tmp_path / "out")]
+    assert run_cli(monkeypatch, *line) == 1
+    assert "--jobs" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -1,5 +1,6 @@
 """Commands that forecast and read forecasts."""
 
+import os
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ import typer
 from rich.table import Table
 
 from cranpm.cli.console import FORECASTS, AsJson, Quiet, app, out, progress_bar
+from cranpm.core.errors import CranpmError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,6 +70,7 @@ def forecast(
     from cranpm.views.figures import product_maps  # noqa: F401  registers the format png
     from cranpm.weights import find_weights
 
+    _refuse_torchrun()
     wanted, days = tuple(formats or ("nc", "tif", "png")), list(parse_days(day))[::every]
     check_formats(wanted)
     opened, chosen = Archive(archive), find_weights(weights)
@@ -140,6 +143,16 @@ def _score_table(result: "Forecast", archive: "Archive", window: "Window") -> Ta
 
 def _mean(field: "Array", area: "Array") -> float:
     return float(np.nansum(field * area) / (np.isfinite(field) * area).sum())
+
+
+def _refuse_torchrun() -> None:
+    """Processes that torchrun started would all make the same forecasts."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise CranpmError(
+            expected="one process",
+            found=f"{os.environ['WORLD_SIZE']} of torchrun or SLURM, which would all make the same forecasts",
+            remedy="Share the days of a range with --jobs N or --cluster tcp://HOST:PORT instead.",
+        )
 
 
 @app.command(rich_help_panel=FORECASTS)

@@ -17,20 +17,25 @@ GROUP = "cranpm.plugins"
 Thing = TypeVar("Thing")
 
 
+def load_plugins() -> None:
+    """Import every plugin, once in a process; one that cannot be imported is refused, at every call."""
+    if problem := _import_plugins():
+        raise problem
+
+
 @cache
-def load_plugins() -> tuple[str, ...]:
-    """Import every plugin, once; returns their modules."""
-    names = sorted({point.value for point in entry_points(group=GROUP)})
-    for name in names:
+def _import_plugins() -> CranpmError | None:
+    """What is wrong with the first plugin that cannot be imported, if any."""
+    for name in sorted({point.module for point in entry_points(group=GROUP)}):
         try:
             import_module(name)
         except Exception as error:
-            raise CranpmError(
+            return CranpmError(
                 expected=f"the plugin {name} to be imported",
                 found=f"{type(error).__name__}: {error}",
                 remedy="Correct it, or uninstall the package that brings it.",
-            ) from error
-    return tuple(names)
+            )
+    return None
 
 
 class Registry(Mapping[str, Thing]):

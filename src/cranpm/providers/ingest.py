@@ -134,7 +134,7 @@ def _archive(
                 found="none",
                 remedy="Add --domain europe, or N,W,S,E.",
             )
-        listed = (*PAPER_CHANNELS, *parse_channels(channels)) if channels else PAPER_CHANNELS
+        listed = parse_channels([*(channel.name for channel in PAPER_CHANNELS), *channels])
         statics, stations = _statics(found, domain, report), _stations(found, domain)
         create_archive(location, domain, statics, stations, {"source": source}, listed)
     archive = Archive(location)

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from cranpm.archive.store import Archive
+from cranpm.core.days import LEADS
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Window
 from cranpm.core.regions import inside, parse_region, regions
-from cranpm.verification import CfForecasts, Product
+from cranpm.verification import CfForecasts, Product, common_leads
 from cranpm.views.figures.maps import data_label
 
 
@@ -34,8 +35,10 @@ class FigureInputs:
 
     @property
     def ahead(self) -> int:
-        """The lead to draw where one must be chosen."""
-        return self.lead or 1
+        """The lead to draw where one must be chosen: the one given, else the first that all forecasts have."""
+        if self.lead is not None:
+            return self.lead
+        return common_leads(self.forecasts, [self.start()])[0] if self.forecasts else LEADS[0]
 
     def held(self) -> Archive:
         """The archive, which must be there."""
