@@ -48,6 +48,22 @@ def test_the_task_of_a_killed_worker_is_done_by_another(pool, tmp_path):
     assert (tmp_path / "died").exists()
 
 
+def die_together(number: int, folder: str, offset: int) -> int:
+    """Every worker dies once, in its first task."""
+    mark = Path(folder) / str(number)
+    if number < 2 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number + offset
+
+
+def test_what_is_shared_outlives_all_workers(tmp_path):
+    with open_pool(2) as pool:
+        found = dict(pool.each(die_together, range(6), str(tmp_path), pool.share(10)))
+    assert found == {number: number + 10 for number in range(6)}
+    assert len(list(tmp_path.iterdir())) == 2
+
+
 @pytest.mark.parametrize("which", ["alone", "together"])
 def test_a_failure_is_told_and_nothing_else_is_begun(pool, tmp_path, which):
     chosen = Pool() if which == "alone" else pool

@@ -143,7 +143,7 @@ def test_refining_beyond_the_source_is_refused():
         ((42, 4, 50, 16), "north above south"),
         ((50, 16, 42, 4), "east beyond west"),
         ((95, 4, 42, 16), r"latitude in -90\.\.90 .* found latitude 95, longitude 4"),
-        ((50, 4, 42, 190), r"longitudes in -180\.\.180.* E 190"),
+        ((50, 4, 42, 190), r"longitude in -180\.\.180.* longitude 190"),
         ((50, 4, 47, 16), "at least one tile"),
         ((50.1, 4, 42, 16), "multiples of 0.25"),
         ((float("nan"), 4, 42, 16), "finite"),
@@ -195,12 +195,12 @@ def test_boxes_of_no_place_are_refused(text):
         parse_domain(text)
 
 
-@pytest.mark.parametrize("point", [(np.nan, 9), (45, np.nan), (np.inf, 9), (1e308, 9), (91, 9), (45, -181), (45, 361)])
+@pytest.mark.parametrize("point", [(np.nan, 9), (45, np.nan), (np.inf, 9), (1e308, 9), (91, 9), (45, -181), (45, 181)])
 def test_points_of_no_place_are_refused(point):
-    with pytest.raises(CranpmError, match=r"a finite latitude in -90\.\.90 and a finite longitude in -180\.\.360"):
+    with pytest.raises(CranpmError, match=r"a finite latitude in -90\.\.90 and a finite longitude in -180\.\.180"):
         check_point(*point)
 
 
 def test_points_on_the_edges_of_the_earth_are_places():
-    for point in ((90, 0), (-90, 360), (0, -180)):
+    for point in ((90, 0), (-90, 180), (0, -180)):
         check_point(*point)

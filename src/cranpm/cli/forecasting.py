@@ -161,7 +161,7 @@ def point(
         Path, typer.Argument(metavar="PRODUCT", help="NetCDF file of a forecast, OUT/DAY, or OUT for the newest.")
     ],
     lat: Annotated[float, typer.Option(help="Degrees north, -90 to 90.")],
-    lon: Annotated[float, typer.Option(help="Degrees east, -180 to 360.")],
+    lon: Annotated[float, typer.Option(help="Degrees east, -180 to 180.")],
     as_json: AsJson = False,
 ) -> None:
     """Print the forecast for the pixel that holds a point."""

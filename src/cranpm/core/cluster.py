@@ -4,11 +4,12 @@ A worker that dies is replaced and its task is done again; what comes out does n
 """
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from cranpm.core.errors import CranpmError
 
@@ -35,8 +36,15 @@ class Pool:
         return 1 if self.client is None else max(1, len(self.client.scheduler_info()["workers"]))
 
     def share(self, value: Value) -> Value:
-        """A value that many tasks need, sent to every worker once; hand what is returned to `each`."""
-        return value if self.client is None else self.client.scatter(value, broadcast=True, hash=False)
+        """A value that many tasks need, sent once; hand what is returned to `each`.
+
+        The scheduler keeps it, so that it reaches also those workers that replace killed ones.
+        """
+        if self.client is None:
+            return value
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # that the value is large
+            return cast(Value, self.client.submit(_same, value, pure=False))
 
     def each(self, work: Callable[..., Result], items: Iterable[Item], *shared: Any) -> Iterator[tuple[Item, Result]]:
         """`work(item, *shared)` of every item, with the item, in the order in which the tasks end.
@@ -50,31 +58,37 @@ class Pool:
         yield from _each(self.client, work, iter(items), shared)
 
 
+def _same(value: Value) -> Value:
+    return value
+
+
 def _each(
     client: "Client", work: Callable[..., Result], items: Iterator[Item], shared: tuple[Any, ...]
 ) -> Iterator[tuple[Item, Result]]:
-    from distributed import KilledWorker, as_completed
+    from distributed import CancelledError, Future, KilledWorker, as_completed
+    from distributed.comm.core import CommClosedError
 
-    given: dict[Any, Item] = {}
+    given: dict[Future[Result], Item] = {}
     running = as_completed()
 
-    def hand_out(count: int) -> None:
-        for item in islice(items, count):
+    def hand_out() -> None:
+        """As many as the workers that are there now need; more of them may have come meanwhile."""
+        for item in islice(items, max(0, TASKS_PER_WORKER * Pool(client).workers - len(given))):
             future = client.submit(work, item, *shared, pure=False)
-            given[future.key] = item
+            given[future] = item
             running.add(future)
 
-    hand_out(TASKS_PER_WORKER * Pool(client).workers)
+    hand_out()
     try:
         for future in running:
-            item = given.pop(future.key)
+            item = given.pop(future)
             result = future.result()
-            hand_out(1)
+            hand_out()
             yield item, result
-    except KilledWorker as error:
+    except (KilledWorker, CancelledError, CommClosedError) as error:
         raise CranpmError(
             expected="workers that live until their tasks are done",
-            found="a task whose workers died several times, perhaps for want of memory",
+            found=f"{type(error).__name__}: workers died several times (too little memory?), or the scheduler ended",
             remedy="Give the same command again with fewer --jobs: what is done is kept.",
         ) from error
     finally:

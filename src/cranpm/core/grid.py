@@ -28,12 +28,12 @@ TILE = 512
 
 
 def check_point(lat: float, lon: float) -> tuple[float, float]:
-    """The point in degrees, refused unless both are finite, latitude in -90..90 and longitude in -180..360."""
-    if not (-90 <= lat <= 90 and -180 <= lon <= 360):  # false for NaN
+    """The point in degrees, refused unless both are finite, latitude in -90..90 and longitude in -180..180."""
+    if not (-90 <= lat <= 90 and -180 <= lon <= 180):  # false for NaN
         raise CranpmError(
-            expected="a finite latitude in -90..90 and a finite longitude in -180..360, in degrees",
+            expected="a finite latitude in -90..90 and a finite longitude in -180..180, in degrees",
             found=f"latitude {lat}, longitude {lon}",
-            remedy="Check the numbers and their order: latitude first, and boxes as N,W,S,E.",
+            remedy="Give latitude first, boxes as N,W,S,E, and longitudes above 180 less 360.",
         )
     return lat, lon
 
@@ -170,8 +170,6 @@ class Domain:
         box = (self.north, self.west, self.south, self.east)
         check_point(self.north, self.west)
         check_point(self.south, self.east)
-        if max(self.west, self.east) > 180:
-            self._refuse("longitudes in -180..180", "Subtract 360 from longitudes above 180.")
         if self.north <= self.south or self.east <= self.west:
             self._refuse("north above south and east beyond west", "Give the box as N,W,S,E.")
         if any(abs(value / COARSE_STEP - round(value / COARSE_STEP)) > 1e-6 for value in box):

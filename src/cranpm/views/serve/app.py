@@ -32,7 +32,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 }
 PNG: dict[int | str, dict[str, Any]] = {200: {"content": {"image/png": {}}, "description": "256 x 256 pixels."}}
 Latitude = Annotated[float, Query(ge=-90, le=90, allow_inf_nan=False)]
-Longitude = Annotated[float, Query(ge=-180, le=360, allow_inf_nan=False)]
+Longitude = Annotated[float, Query(ge=-180, le=180, allow_inf_nan=False)]
 RunDay = Annotated[str, InPath(pattern=DAY, description="Start day.")]
 RunVersion = Annotated[str, InPath(pattern=VERSION)]
 
