@@ -45,7 +45,7 @@ Days = Annotated[int, typer.Option(help="How many days to simulate.", min=3)]
 
 @bench_app.command()
 def simulate(domain: BenchDomain = "alps", days: Days = 30, as_json: AsJson = False) -> None:
-    """Seconds a day to simulate and store."""
+    """Seconds per day to simulate and store."""
     bench = _benchmarks()
 
     with err.status("measuring simulate"):
@@ -55,7 +55,7 @@ def simulate(domain: BenchDomain = "alps", days: Days = 30, as_json: AsJson = Fa
 
 @bench_app.command()
 def store(domain: BenchDomain = "alps", days: Days = 30, as_json: AsJson = False) -> None:
-    """Random training samples a second from the archive, against plain zarr."""
+    """Random training samples per second from the archive, against plain zarr."""
     bench = _benchmarks()
 
     with err.status("measuring store"):
@@ -71,7 +71,7 @@ def train(
     override: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tiles a second of loader, step and both on two simulated months; and what encoding a day once saves."""
+    """Tiles per second of loader, step and both on two simulated months; and what encoding a day once saves."""
     bench = _benchmarks()
     from cranpm.training import load_settings
 

@@ -38,7 +38,7 @@ def train(
 ) -> None:
     """Train a network, score it after every epoch and, at the end, on test days.
 
-    A run that was stopped, by whatever, goes on with `--resume` as if nothing had happened, to the bit. Several
+    A run that was stopped is resumed with `--resume` and gives the same result to the bit. Several
     processes: `torchrun --nproc-per-node 2 -m cranpm train ...`.
     """
     from cranpm.training import load_settings
