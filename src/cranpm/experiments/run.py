@@ -10,12 +10,11 @@ from datetime import date
 from functools import cache
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from cranpm import __version__
 from cranpm.archive.store import Archive, ArchiveInMemory
 from cranpm.core.cluster import Pool
 from cranpm.core.errors import CranpmError
+from cranpm.core.settings import validate
 from cranpm.experiments.intervene import Intervened
 from cranpm.experiments.results import (
     AS_IT_IS,
@@ -207,8 +206,8 @@ def outcomes_of(results: Results) -> dict[tuple[str, str], Outcome]:
     scoring, found = scoring_identity(results.result), {}
     for outcome in results.outcomes():
         try:
-            settings = TrainSettings.model_validate(outcome.run.settings)
-        except ValidationError:
+            settings = validate(TrainSettings, outcome.run.settings)
+        except CranpmError:
             continue  # of a software that knew other settings
         found[run_identity(settings, outcome.run.learned_from), scoring] = outcome
     return found

@@ -19,6 +19,7 @@ from cranpm import __version__
 from cranpm.core.channels import PAPER_CHANNELS, Channel
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import COARSE_STEP, FINE_STEP, Grid
+from cranpm.core.settings import present_keys
 from cranpm.network import NETWORKS, ForecastNetwork, ForecastSettings
 from cranpm.network.scaling import Scales
 
@@ -56,7 +57,8 @@ class NetworkCard(BaseModel):
                 remedy="Install the package whose plugin registers it, or use other weights.",
             )
         try:
-            return NETWORKS[kind].settings.model_validate({"kind": kind, **value})
+            settings = NETWORKS[kind].settings
+            return settings.model_validate(present_keys(settings, {"kind": kind, **value}))
         except ValidationError as error:
             raise unreadable(error, "network settings") from None
 
