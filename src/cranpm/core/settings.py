@@ -34,7 +34,8 @@ def validate(model: type[Settings], values: Mapping[str, Any], table: str = "") 
 
 def earlier_names(model: type[BaseModel]) -> Mapping[str, str]:
     """Dotted keys as older versions wrote them, and what they are called now: the class variable of that name."""
-    return getattr(model, "earlier_names", {})
+    names: Mapping[str, str] = getattr(model, "earlier_names", {})
+    return names
 
 
 def present_keys(model: type[BaseModel], values: Mapping[str, Any]) -> dict[str, Any]:
