@@ -323,6 +323,17 @@ def test_scales_must_fit_the_channels():
         Scales(mean=(0,), spread=(1, 1))
 
 
+def test_another_number_of_channels_has_scales_of_0_and_1():
+    network = build(TINY.with_channels(36))
+    assert network.settings.channels == 36
+    assert network.scales == Scales(mean=(0,) * 36, spread=(1,) * 36)
+    assert build(TINY).scales == typical_scales()
+    released = preset("released")
+    assert released.with_channels(35) == released
+    with pytest.raises(CranpmError, match="expected 35 channels per day, for released; found 36"):
+        released.with_channels(36)
+
+
 def test_typical_scales_bring_channels_to_the_size_of_one(archive):
     scales = typical_scales()
     fields = torch.tensor(archive.coarse(archive.days[0]))

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -78,6 +79,22 @@ def test_settings_that_lack_what_others_need_are_refused():
     with pytest.raises(CranpmError, match="Bare without channels, coarse_shape, tile_shape, resolution"):
         register("bare", Bare)(ForecastNetwork)
     assert "bare" not in NETWORKS
+
+
+def test_settings_that_cannot_follow_an_archive_are_refused():
+    class Fixed(ForecastSettings):
+        resolution: ClassVar[str] = "1 km"
+        leads: tuple[int, ...] = (1,)
+        coarse_shape: tuple[int, int] = (8, 8)
+        tile_shape: tuple[int, int] = (8, 8)
+
+        @property
+        def channels(self) -> int:
+            return 35
+
+    with pytest.raises(CranpmError, match=r"the channels of an archive; found Fixed, .*define with_channels"):
+        register("fixed", Fixed)(ForecastNetwork)
+    assert "fixed" not in NETWORKS
 
 
 def test_a_table_of_settings_names_its_network():

@@ -1,6 +1,7 @@
 """Channels are found by name, and nothing assumes how many leads there are or that they have one digit."""
 
 from functools import cached_property
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,11 +11,13 @@ from test_train import settings
 from cranpm.archive.store import Archive
 from cranpm.baselines import fit_damped, simple
 from cranpm.core.errors import CranpmError
+from cranpm.experiments.run import conditions
 from cranpm.forecasting.engine import predict
 from cranpm.network import build
 from cranpm.training import train
 from cranpm.training.inputs import Inputs
 from cranpm.training.records import TrainingLog, scored_leads
+from cranpm.training.training_data import gather
 from cranpm.weights import Weights, card_for, load_weights
 
 LEFT_OUT = "cams_pm25"
@@ -70,6 +73,30 @@ def test_training_takes_the_channels_of_the_archive(month, tmp_path):
     assert np.array_equal(one, other, equal_nan=True)
 
 
+def test_a_stated_number_of_channels_is_that_of_the_archive(month):
+    opened = Reversed(month.location)
+    assert len(gather(opened, settings()).channels) == 34
+    for stated in (35, 36):
+        with pytest.raises(CranpmError, match=f"an archive of {stated} coarse channels .*; found 34 in .* Leave"):
+            gather(opened, settings(f"network.channels={stated}"))
+
+
+def test_an_experiment_scores_with_the_channels_of_the_weights(archive):
+    """Though the archive has one more, and in another order."""
+    names = Reversed(archive.location).channel_names
+    network = build(TINY.with_channels(34))
+    card = card_for(network, Reversed(archive.location).channels)
+    job = SimpleNamespace(settings=settings())
+    task = SimpleNamespace(job=job, experiment=SimpleNamespace(interventions=("wind zero",), worlds=("here",)))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("cranpm.experiments.run.world_place", lambda world, work: archive.location)
+        found = dict(conditions(task, archive, None, card))
+    assert len(found) == 3
+    for inputs in found.values():
+        assert tuple(channel.name for channel in inputs.channels) == names
+        assert inputs.day(archive.days[1]).coarse.shape[1] == 2 * 34
+
+
 @pytest.mark.parametrize("model", [(), ("baseline.kind=convlstm",)], ids=["cran-pm", "convlstm"])
 def test_five_leads_are_trained_and_forecast(month, tmp_path, model):
     train(settings("network.leads=[1,2,3,4,5]", "optimiser.epochs=1", *model), month, tmp_path / "run")
@@ -96,5 +123,5 @@ def test_a_lead_may_have_two_digits(month, tmp_path):
 
 
 def test_the_cams_baseline_says_that_there_is_no_cams(archive):
-    with pytest.raises(CranpmError, match=f"the channel {LEFT_OUT} in .*; found cams_co"):
+    with pytest.raises(CranpmError, match=r"a channel with pm25 at the surface in .*; found cams_co.* Leave cams out"):
         simple("cams", Reversed(archive.location)).forecast(archive.days[1], 1)

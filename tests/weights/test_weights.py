@@ -6,6 +6,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from pydantic import ValidationError
 from released_cases import SMALL, checkpoint, released, their_tensors
 from safetensors.torch import load_file, save_file
 
+from cranpm.core.channels import PAPER_CHANNELS
 from cranpm.core.errors import CranpmError
 from cranpm.core.files import SUMS
 from cranpm.core.grid import DOMAINS, Grid
@@ -157,30 +159,34 @@ def test_truncated_tensors_are_refused(folder):
         load_weights(folder)
 
 
+OTHER, CELSIUS = replace(PAPER_CHANNELS[0], name="w10"), replace(PAPER_CHANNELS[2], unit="degC")
+
+
 def test_data_that_fit_are_accepted(folder):
-    load_weights(folder).card.check(NAMES, ALPS.coarse, ALPS.fine, (1, 3))
+    load_weights(folder).card.check(PAPER_CHANNELS, ALPS.coarse, ALPS.fine, (1, 3))
     usa = DOMAINS["usa_canada"]
-    load_weights(folder).card.check(NAMES, usa.coarse, usa.fine, (1, 2, 3))
+    load_weights(folder).card.check(PAPER_CHANNELS, usa.coarse, usa.fine, (1, 2, 3))
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"channels": ("w10", *NAMES[1:])}, "expected the channels u10, .* found only w10, v10, t2m"),
-        ({"channels": NAMES[:-2]}, "expected the channels cams_o3, cams_co, which"),
+        ({"channels": (OTHER, *PAPER_CHANNELS[1:])}, "expected the channels u10, .* found only w10, v10, t2m"),
+        ({"channels": PAPER_CHANNELS[:-2]}, "expected the channels cams_o3, cams_co, which"),
+        ({"channels": (*PAPER_CHANNELS[:2], CELSIUS, *PAPER_CHANNELS[3:])}, "expected t2m in K, .* found t2m in degC"),
         ({"coarse": Grid(50, 4, 0.5, 16, 24)}, "a coarse grid of 0.25 degrees, .* found 0.5 degrees"),
         ({"fine": Grid(50.005, 4, 0.01, 512, 512)}, "fine cell edges on multiples of 0.01 degrees, .* found N 50.005"),
         ({"leads": (1, 7, 0, -5)}, r"leads among \(1, 2, 3\), .* found \[7, 0, -5\]"),
     ],
 )
 def test_data_that_do_not_fit_are_refused(folder, given, message):
-    usual = {"channels": NAMES, "coarse": ALPS.coarse, "fine": ALPS.fine, "leads": (1, 2, 3)}
+    usual = {"channels": PAPER_CHANNELS, "coarse": ALPS.coarse, "fine": ALPS.fine, "leads": (1, 2, 3)}
     with pytest.raises(CranpmError, match=message):
         load_weights(folder).card.check(**(usual | given))
 
 
 def test_the_order_of_channels_does_not_matter(folder):
-    load_weights(folder).card.check(("w10", *NAMES[::-1]), ALPS.coarse, ALPS.fine, (1, 2, 3))
+    load_weights(folder).card.check((OTHER, *PAPER_CHANNELS[::-1]), ALPS.coarse, ALPS.fine, (1, 2, 3))
 
 
 def test_weights_of_a_network_that_is_not_known_here_are_refused(folder):
@@ -194,7 +200,7 @@ def test_authors_weights_do_not_fit_our_channels(tmp_path):
     checkpoint(tmp_path / "theirs.ckpt")
     card = import_weights(tmp_path / "theirs.ckpt", tmp_path / "out").card
     with pytest.raises(CranpmError, match="expected the channels unnamed0, unnamed1,"):
-        card.check(NAMES, ALPS.coarse, ALPS.fine, (1,))
+        card.check(PAPER_CHANNELS, ALPS.coarse, ALPS.fine, (1,))
 
 
 def test_a_checkpoint_becomes_a_folder(tmp_path):
@@ -260,7 +266,10 @@ def test_a_checkpoint_of_full_size(tmp_path):
     assert (tmp_path / "full.ckpt").stat().st_size > 1.1e9
     weights = import_weights(tmp_path / "full.ckpt", tmp_path / "out")
     assert torch.equal(weights.network.decoder.head.weight, network.decoder.head.weight)
-    assert [name for name, _ in weights.card.channels][3] == "msl"
+    assert weights.card.channels[3] == ("msl", "Pa")
+    units = {channel.name: channel.unit for channel in PAPER_CHANNELS}
+    assert all(units.get(name, unit) == unit for name, unit in weights.card.channels)
+    assert dict(weights.card.channels)["cams_so2"] == "ug m-3"
 
 
 def test_files_that_are_no_checkpoints_are_refused(tmp_path):

@@ -13,20 +13,43 @@ Settings = TypeVar("Settings", bound=BaseModel)
 
 
 def load(model: type[Settings], path: Path | None = None, overrides: Sequence[str] = (), **given: Any) -> Settings:
-    """Settings from a file, then `given` values, then overrides written as key=value, each winning over the last."""
-    values: dict[str, Any] = _read(path) if path else {}
+    """Settings from a file, then `given` values, then overrides written as key=value, each winning over the last.
+
+    Keys may have the `earlier_names` of the settings.
+    """
+    values = present_keys(model, _read(path)) if path else {}
     values |= {key: value for key, value in given.items() if value is not None}
     for override in overrides:
-        _override(values, override)
+        _override(values, override, earlier_names(model))
     return validate(model, values)
 
 
 def validate(model: type[Settings], values: Mapping[str, Any], table: str = "") -> Settings:
     """Settings from plain values; a refusal names the key, inside of `table` if that is given."""
     try:
-        return model.model_validate(values)
+        return model.model_validate(present_keys(model, values))
     except ValidationError as error:
         raise _explain(error, model, table) from None
+
+
+def earlier_names(model: type[BaseModel]) -> Mapping[str, str]:
+    """Dotted keys as older versions wrote them, and what they are called now: the class variable of that name."""
+    names: Mapping[str, str] = getattr(model, "earlier_names", {})
+    return names
+
+
+def present_keys(model: type[BaseModel], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values under the present names of their keys; an old name beside the present one stays, to be refused."""
+    return _present(values, earlier_names(model))
+
+
+def _present(values: Mapping[str, Any], names: Mapping[str, str], table: str = "") -> dict[str, Any]:
+    found = {}
+    for key, value in values.items():
+        name = names.get(f"{table}{key}", key).rpartition(".")[2]
+        inner = _present(value, names, f"{table}{name}.") if isinstance(value, Mapping) else value
+        found[key if name in values else name] = inner
+    return found
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -39,17 +62,24 @@ def _read(path: Path) -> dict[str, Any]:
         raise CranpmError(expected=f"TOML in {path}", found=str(error), remedy="Correct that line.") from None
 
 
-def _override(values: dict[str, Any], override: str) -> None:
+def _override(values: dict[str, Any], override: str, names: Mapping[str, str]) -> None:
     key, equals, text = override.partition("=")
     if not key or not equals:
         raise CranpmError(expected="--set key=value", found=override, remedy="For example --set simulation.seed=3.")
-    *tables, name = key.strip().split(".")
+    *tables, name = _present_key(key.strip(), names).split(".")
     for table in tables:
         inner = values.setdefault(table, {})
         if not isinstance(inner, dict):
             raise CranpmError(expected=f"a table {table}", found=f"{table} = {inner!r}", remedy=f"Set {table} itself.")
         values = inner
     values[name] = _parse(text.strip())
+
+
+def _present_key(key: str, names: Mapping[str, str]) -> str:
+    for old, new in names.items():
+        if f"{key}.".startswith(f"{old}."):
+            return new + key.removeprefix(old)
+    return key
 
 
 def _parse(text: str) -> Any:

@@ -25,9 +25,15 @@ class Intervened(Inputs):
     """Inputs of an archive in which one cause was changed; targets are read as they are."""
 
     def __init__(
-        self, archive: Archive, scales: Scales, intervention: str, cache_gb: float = 2.0, coarse_pm25: bool = False
+        self,
+        archive: Archive,
+        scales: Scales,
+        intervention: str,
+        cache_gb: float = 2.0,
+        coarse_pm25: bool = False,
+        channels: Sequence[str] | None = None,
     ):
-        super().__init__(archive, cache_gb, coarse_pm25=coarse_pm25)
+        super().__init__(archive, cache_gb, coarse_pm25=coarse_pm25, channels=channels)
         self._change, self._scales = INTERVENTIONS[intervention], scales
 
     def day(self, day: date) -> DayInputs:

@@ -10,12 +10,11 @@ from datetime import date
 from functools import cache
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from cranpm import __version__
 from cranpm.archive.store import Archive, ArchiveInMemory
 from cranpm.core.cluster import Pool
 from cranpm.core.errors import CranpmError
+from cranpm.core.settings import validate
 from cranpm.experiments.intervene import Intervened
 from cranpm.experiments.results import (
     AS_IT_IS,
@@ -32,13 +31,12 @@ from cranpm.experiments.results import (
 from cranpm.experiments.spec import Experiment, Job, run_identity, scoring_identity
 from cranpm.experiments.worlds import world_place
 from cranpm.network.cost import size
-from cranpm.network.scaling import Scales
 from cranpm.training.inputs import Inputs
 from cranpm.training.loop import TrainingRun
 from cranpm.training.recipe import TrainSettings
 from cranpm.training.tile_scores import METHODS, TileScores, fixed_tiles, score
 from cranpm.training.training_data import gather
-from cranpm.weights import load_weights
+from cranpm.weights import Card, load_weights
 
 Outcomes = Mapping[tuple[str, str], Outcome]
 """By the identity of the run and of its test."""
@@ -86,7 +84,7 @@ def do(task: Task, archive: Archive, work: Path) -> Outcome:
     tiles = fixed_tiles(archive.land(), model.tile_shape[0], material.test, days, each)
     scores = {
         name: error_sums(score(network, inputs, tiles, model.leads, material.damped))
-        for name, inputs in conditions(task, archive, work, material.scales)
+        for name, inputs in conditions(task, archive, work, weights.card)
     }
     found = RunResult(
         row=job.row,
@@ -106,14 +104,19 @@ def error_sums(scores: TileScores) -> ErrorSums:
     return ErrorSums(tuple(scores.days), tuple(scores.leads), by_method)
 
 
-def conditions(task: Task, archive: Archive, work: Path, scales: Scales) -> Iterator[tuple[str, Inputs]]:
-    """What the network is scored under: the archive as it is, inputs that were intervened on, other worlds."""
+def conditions(task: Task, archive: Archive, work: Path, card: Card) -> Iterator[tuple[str, Inputs]]:
+    """What the network is scored under: the archive as it is, inputs that were intervened on, other worlds.
+
+    Each gives the network the channels of its `card`.
+    """
     cache_gb, coarse = task.job.settings.samples.cache_gb, task.job.settings.model.coarse_pm25
-    yield AS_IT_IS, Inputs(archive, cache_gb, coarse_pm25=coarse)
+    names = card.channel_names
+    yield AS_IT_IS, Inputs(archive, cache_gb, coarse_pm25=coarse, channels=names)
     for name in task.experiment.interventions:
-        yield name, Intervened(archive, scales, name, cache_gb, coarse_pm25=coarse)
+        yield name, Intervened(archive, card.scales, name, cache_gb, coarse_pm25=coarse, channels=names)
     for world in task.experiment.worlds:
-        yield world, Inputs(_in_memory(str(world_place(world, work))), cache_gb, coarse_pm25=coarse)
+        other = _in_memory(str(world_place(world, work)))
+        yield world, Inputs(other, cache_gb, coarse_pm25=coarse, channels=names)
 
 
 @cache
@@ -207,8 +210,8 @@ def outcomes_of(results: Results) -> dict[tuple[str, str], Outcome]:
     scoring, found = scoring_identity(results.result), {}
     for outcome in results.outcomes():
         try:
-            settings = TrainSettings.model_validate(outcome.run.settings)
-        except ValidationError:
+            settings = validate(TrainSettings, outcome.run.settings)
+        except CranpmError:
             continue  # of a software that knew other settings
         found[run_identity(settings, outcome.run.learned_from), scoring] = outcome
     return found

@@ -54,7 +54,7 @@ def predict(
     if weights is None:
         fields = np.stack([Persistence(archive).forecast(day, lead, region) for lead in leads])
     else:
-        weights.card.check(archive.channel_names, archive.domain.coarse, archive.domain.fine, leads)
+        weights.card.check(archive.channels, archive.domain.coarse, archive.domain.fine, leads)
         precision = precision or best_precision()
         inputs = Inputs(
             archive,

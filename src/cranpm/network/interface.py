@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
 from cranpm.core.days import LEADS
+from cranpm.core.errors import CranpmError
 from cranpm.core.settings import validate
 from cranpm.network.scaling import Scales, typical_scales
 
@@ -111,7 +112,7 @@ class ForecastSettings(BaseModel):
     @property
     def scales(self) -> Scales:
         """Round figures for its channels, for a network that is not trained."""
-        return typical_scales()
+        return typical_scales(self.channels)
 
     @classmethod
     def on_grid_of(cls, other: "ForecastSettings", **given: Any) -> "ForecastSettings":
@@ -120,8 +121,14 @@ class ForecastSettings(BaseModel):
         return validate(cls, {**shared, **given}, "baseline")
 
     def with_channels(self, channels: int) -> "ForecastSettings":
-        """The same for so many channels per day."""
-        return self.model_copy(update={"channels": channels})
+        """The same for so many channels per day; refused where `channels` is not a field."""
+        if channels != self.channels and "channels" not in type(self).model_fields:
+            raise CranpmError(
+                expected=f"{self.channels} channels per day, for {self.kind}",
+                found=str(channels),
+                remedy="Use data with the channels of this network, or another network.",
+            )
+        return self.model_copy(update={"channels": channels}) if channels != self.channels else self
 
 
 class GridSettings(ForecastSettings):

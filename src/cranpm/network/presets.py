@@ -53,7 +53,8 @@ def read_network(table: Mapping[str, Any]) -> ForecastSettings:
                 found=f"{table['preset']}, which is one of {base.kind}",
                 remedy="Leave out network.preset, or network.kind.",
             )
-        given = _merged(base.model_dump(), given)
+        unset = {"channels"} - base.model_fields_set  # so that a number that was stated is known as such
+        given = _merged(base.model_dump(exclude=unset), given)
     return settings_of(str(given.get("kind", DEFAULT)), given)
 
 

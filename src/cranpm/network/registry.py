@@ -33,12 +33,22 @@ def register(name: str, settings: type[ForecastSettings]) -> Callable[[Class], C
             found=f"{settings.__name__} without {', '.join(missing)}",
             remedy="Derive them from cranpm.network.GridSettings, or add these as fields or properties.",
         )
+    if settings.trainable and "channels" not in settings.model_fields and not _own_with_channels(settings):
+        raise CranpmError(
+            expected=f"settings of {name} that can be made for the channels of an archive",
+            found=f"{settings.__name__}, where channels is not a field",
+            remedy="Make channels a field, define with_channels, or say trainable: ClassVar[bool] = False.",
+        )
 
     def add(network: Class) -> Class:
         NETWORKS.add(name, NetworkKind(network, settings))
         return network
 
     return add
+
+
+def _own_with_channels(settings: type[ForecastSettings]) -> bool:
+    return settings.with_channels is not ForecastSettings.with_channels
 
 
 def settings_of(kind: str, values: Mapping[str, Any], table: str = "network") -> ForecastSettings:

@@ -1,18 +1,22 @@
 """Sizes of the network that its authors released, the channels that it reads, and their scales."""
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from pydantic import model_validator
 
 from cranpm.network.interface import ForecastSettings, Positive
-from cranpm.network.scaling import Scales
+from cranpm.network.scaling import Scales, typical_scales
 
 LEADS = (1, 2, 3, 4)
-CHANNELS: tuple[str, ...] = (
-    *("u10", "v10", "t2m", "msl", "sp"),
-    *(f"{name}{level}" for name in "tuvqz" for level in (1000, 925, 850, 700, 500)),
-    *("cams_no2", "cams_o3", "cams_so2", "cams_co", "cams_pm10"),
-)
+_ALOFT = {"t": "K", "u": "m s-1", "v": "m s-1", "q": "kg kg-1", "z": "m2 s-2"}
+UNITS: Mapping[str, str] = {
+    **{"u10": "m s-1", "v10": "m s-1", "t2m": "K", "msl": "Pa", "sp": "Pa"},
+    **{f"{name}{level}": unit for name, unit in _ALOFT.items() for level in (1000, 925, 850, 700, 500)},
+    **dict.fromkeys(("cams_no2", "cams_o3", "cams_so2", "cams_co", "cams_pm10"), "ug m-3"),
+}
+"""Of each channel of a day, by name and in order."""
+CHANNELS: tuple[str, ...] = tuple(UNITS)
 _TYPICAL = (
     *((0, 10), (0, 10), (280, 20), (101325, 1500), (97000, 5000)),
     *([(260, 30)] * 5 + [(0, 15)] * 5 + [(0, 10)] * 5 + [(0.003, 0.004)] * 5 + [(50000, 40000)] * 5),
@@ -91,4 +95,4 @@ class ReleasedSettings(ForecastSettings):
 
     @property
     def scales(self) -> Scales:
-        return SCALES
+        return SCALES if self.channels == len(CHANNELS) else typical_scales(self.channels)

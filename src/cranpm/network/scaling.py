@@ -61,6 +61,8 @@ def fit_scales(fields: Iterable[Array], channels: Sequence[Channel] = PAPER_CHAN
     return Scales(mean=tuple((mean + centre[:, 0, 0]).tolist()), spread=tuple(spread.tolist()))
 
 
-def typical_scales() -> Scales:
-    """Round figures for the paper's channels, for networks that are not trained."""
+def typical_scales(channels: int = len(PAPER_CHANNELS)) -> Scales:
+    """Round figures for the paper's channels, for networks that are not trained; 0 and 1 for another number."""
+    if channels != len(PAPER_CHANNELS):
+        return Scales(mean=(0.0,) * channels, spread=(1.0,) * channels)
     return Scales(mean=tuple(c.mean for c in PAPER_CHANNELS), spread=tuple(c.spread for c in PAPER_CHANNELS))

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.files import read_folder, write_folder
+from cranpm.core.settings import validate
 from cranpm.network import ForecastNetwork
 from cranpm.network.interface import current_names
 from cranpm.training.optimiser import WeightMean
@@ -91,7 +92,7 @@ def _current(stored: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a run as this version writes them."""
     facts = {key: value for key, value in stored.items() if key in FACTS}
     own = {key: value for key, value in stored.items() if key not in FACTS}
-    return TrainSettings.model_validate(own).to_json() | facts
+    return validate(TrainSettings, own).to_json() | facts
 
 
 def load_state(

@@ -1,12 +1,12 @@
 """Everything that decides a training run, from one TOML file."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
-    AliasChoices,
     BaseModel,
     ConfigDict,
     Field,
@@ -15,12 +15,14 @@ from pydantic import (
     PositiveFloat,
     PositiveInt,
     SerializeAsAny,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
 
 import cranpm.baselines.learned  # noqa: F401  registers the learned baselines
 from cranpm.core.days import DayRange, Splits, parse_days
+from cranpm.core.errors import CranpmError
 from cranpm.core.settings import load
 from cranpm.network import NETWORKS, ForecastSettings
 from cranpm.network.precision import Precision
@@ -33,7 +35,7 @@ SHIPPED = Path(__file__).parent / "recipes"
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, validate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
 
 class OptimiserSettings(_Frozen):
@@ -44,7 +46,7 @@ class OptimiserSettings(_Frozen):
     """The cosine ends here."""
     weight_decay: NonNegativeFloat = 0.05
     """Not on biases, norms, embeddings, relative positions, alpha and beta."""
-    beta2: Annotated[float, Field(gt=0, lt=1)] = Field(0.999, validation_alias=AliasChoices("beta2", "memory"))
+    beta2: Annotated[float, Field(gt=0, lt=1)] = 0.999
     """Decay of the mean of squared gradients (Adam's second): lower forgets a rare, large gradient sooner."""
     warmup_epochs: NonNegativeFloat = 5
     epochs: PositiveInt = 30
@@ -112,6 +114,12 @@ class FinetuneSettings(_Frozen):
 class TrainSettings(_Frozen):
     """A training run."""
 
+    earlier_names: ClassVar[Mapping[str, str]] = {
+        "opponent": "baseline",
+        "start": "finetune",
+        "optimiser.memory": "optimiser.beta2",
+    }
+
     splits: SplitSettings
     network: SerializeAsAny[ForecastSettings]
     """A table with `kind` (cran-pm unless named), perhaps `preset`, and the settings of that network."""
@@ -120,18 +128,15 @@ class TrainSettings(_Frozen):
     optimiser: OptimiserSettings = OptimiserSettings()
     machine: MachineSettings = MachineSettings()
     scores: ScoreSettings = ScoreSettings()
-    finetune: FinetuneSettings | None = Field(None, validation_alias=AliasChoices("finetune", "start"))
-    baseline: dict[str, Any] | None = Field(None, validation_alias=AliasChoices("baseline", "opponent"))
+    finetune: FinetuneSettings | None = None
+    baseline: dict[str, Any] | None = None
     """Train another registered network instead, on the grid, tiles, channels and leads of `network`: its `kind` and
-    its settings; of the learned baselines `size`, `patch` and `start`."""
+    its settings; of the learned baselines `size`, `patch` and `start`. Those that change nothing are left out."""
 
     @property
     def model(self) -> ForecastSettings:
         """What is trained."""
-        if self.baseline is None:
-            return self.network
-        kind = str(self.baseline.get("kind"))
-        return NETWORKS[kind].settings.on_grid_of(self.network, **self.baseline)
+        return self.network if self.baseline is None else _on_grid_of(self.network, self.baseline)
 
     @model_validator(mode="after")
     def _agrees(self) -> "TrainSettings":
@@ -146,10 +151,31 @@ class TrainSettings(_Frozen):
     def _by_kind(cls, value: Any) -> Any:
         return read_network(value) if isinstance(value, Mapping) else value
 
+    @field_validator("baseline")
+    @classmethod
+    def _without_defaults(cls, value: dict[str, Any] | None, info: ValidationInfo) -> dict[str, Any] | None:
+        network = info.data.get("network")
+        return _shortest(network, value) if network and value is not None else value
+
     def to_json(self, defaults: bool = True) -> dict[str, Any]:
         """Plain values that `model_validate` reads back; without `defaults`, those that a newer field cannot change."""
         splits = {name: str(getattr(self.splits, name)) for name in ("train", "validation", "test")}
         return self.model_dump(mode="json", exclude={"splits"}, exclude_defaults=not defaults) | {"splits": splits}
+
+
+def _on_grid_of(network: ForecastSettings, baseline: Mapping[str, Any]) -> ForecastSettings:
+    return NETWORKS[str(baseline.get("kind"))].settings.on_grid_of(network, **baseline)
+
+
+def _shortest(network: ForecastSettings, baseline: Mapping[str, Any]) -> dict[str, Any]:
+    """A baseline without the settings that change nothing, so that equal baselines are written alike."""
+    model, kept = _on_grid_of(network, baseline), dict(baseline)
+    for key in sorted(kept.keys() - {"kind"}):
+        fewer = {name: value for name, value in kept.items() if name != key}
+        with suppress(CranpmError):  # a setting without a default stays
+            if _on_grid_of(network, fewer) == model:
+                kept = fewer
+    return kept
 
 
 def load_settings(path: Path, overrides: Sequence[str] = (), **given: Any) -> TrainSettings:

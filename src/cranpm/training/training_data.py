@@ -59,9 +59,11 @@ def gather(archive: Archive, settings: TrainSettings, card: Card | None = None) 
     _check_filled(archive, [day for day in sound if any(day in split for split in ranges)])
     if card:
         channels = tuple(archive.channels[index] for index in find_channels(archive, card.channel_names))
+        card.check_channels(channels)
         scales = card.scales
     else:
         channels = archive.channels
+        _check_channels(archive, settings)
         scales = fit_scales((archive.coarse(day) for day in sound if day in splits.train), channels)
     return TrainingData(**days, channels=channels, scales=scales, damped=fit_damped(archive, days["train"], leads))
 
@@ -75,6 +77,18 @@ def _check_domain(archive: Archive, settings: TrainSettings) -> None:
             expected=f"a domain of {wanted[0]} x {wanted[1]} coarse cells ({key})",
             found=f"{archive.domain.name} of {found[0]} x {found[1]}",
             remedy=f"Name the archive that the settings were written for, or --set {key}={list(found)}.",
+        )
+
+
+def _check_channels(archive: Archive, settings: TrainSettings) -> None:
+    """A number of channels that the settings state is that of the archive; unless stated, it is taken from there."""
+    stated = settings.network.model_fields_set | (settings.baseline or {}).keys()
+    wanted, found = settings.model.channels, len(archive.channels)
+    if "channels" in stated and wanted != found:
+        raise CranpmError(
+            expected=f"an archive of {wanted} coarse channels (network.channels)",
+            found=f"{found} in {archive.location}",
+            remedy="Leave network.channels out: it is taken from the archive.",
         )
 
 

@@ -11,8 +11,7 @@ from torch import Tensor
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import DOMAINS
 from cranpm.network import ReleasedSettings
-from cranpm.network.released_settings import CHANNELS, SCALES
-from cranpm.network.scaling import Scales
+from cranpm.network.released_settings import UNITS
 from cranpm.weights.card import Card, NetworkCard
 
 CONFIG = "config.json"
@@ -21,7 +20,6 @@ IGNORED = frozenset({"decoder_depth"})
 _ABOUT = """The network as its authors released it, run by our code. It differs from the paper's: plain transformer
 blocks, lead time in the coarse branch, one wind vector per tile, a weak elevation bias. Its wind scan has no
 effect."""
-_UNITS = {"u": "m s-1", "v": "m s-1", "t": "K", "m": "Pa", "s": "Pa", "q": "kg kg-1", "z": "m2 s-2", "c": "ug m-3"}
 
 
 def read_config(data: bytes) -> dict[str, Any]:
@@ -47,12 +45,12 @@ def card(config: Mapping[str, Any]) -> Card:
             found=f"{'.'.join(map(str, problem['loc'])) or 'model'}: {problem['msg']}",
             remedy="Use the configuration that was published with the weights.",
         ) from None
-    known = settings.channels == len(CHANNELS)
-    names = CHANNELS if known else tuple(f"unnamed{index}" for index in range(settings.channels))
+    unnamed = {f"unnamed{index}": "1" for index in range(settings.channels)}
+    units = UNITS if settings.channels == len(UNITS) else unnamed
     return Card(
         network=NetworkCard(kind=settings.kind, settings=settings),
-        scales=SCALES if known else Scales(mean=(0.0,) * len(names), spread=(1.0,) * len(names)),
-        channels=tuple((name, _UNITS[name[0]] if known else "1") for name in names),
+        scales=settings.scales,
+        channels=tuple(units.items()),
         leads=settings.leads,
         domain=str(DOMAINS["europe"]),
         stations_in_loss="unknown",

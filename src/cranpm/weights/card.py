@@ -19,6 +19,7 @@ from cranpm import __version__
 from cranpm.core.channels import PAPER_CHANNELS, Channel
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import COARSE_STEP, FINE_STEP, Grid
+from cranpm.core.settings import present_keys
 from cranpm.network import NETWORKS, ForecastNetwork, ForecastSettings
 from cranpm.network.scaling import Scales
 
@@ -56,7 +57,8 @@ class NetworkCard(BaseModel):
                 remedy="Install the package whose plugin registers it, or use other weights.",
             )
         try:
-            return NETWORKS[kind].settings.model_validate({"kind": kind, **value})
+            settings = NETWORKS[kind].settings
+            return settings.model_validate(present_keys(settings, {"kind": kind, **value}))
         except ValidationError as error:
             raise unreadable(error, "network settings") from None
 
@@ -114,11 +116,9 @@ class Card(BaseModel):
         """Coarse channels of one day, in the order in which the network reads them."""
         return tuple(name for name, _ in self.channels)
 
-    def check(self, channels: Sequence[str], coarse: Grid, fine: Grid, leads: Sequence[int]) -> None:
-        """Refuse data that these weights were not made for: other grid steps, half-cell shifts, leads, or without
-        one of their channels; which others there are, and in which order, does not matter."""
-        if missing := [name for name in self.channel_names if name not in channels]:
-            _refuse(f"the channels {', '.join(missing)}", f"only {', '.join(channels)}")
+    def check(self, channels: Sequence[Channel], coarse: Grid, fine: Grid, leads: Sequence[int]) -> None:
+        """Refuse data that these weights were not made for: other channels, grid steps, half-cell shifts, leads."""
+        self.check_channels(channels)
         for name, step, grid in (("coarse", self.coarse_step, coarse), ("fine", self.fine_step, fine)):
             if abs(grid.step - step) > 1e-9:
                 _refuse(f"a {name} grid of {step} degrees", f"{grid.step} degrees")
@@ -126,6 +126,18 @@ class Card(BaseModel):
                 _refuse(f"{name} cell edges on multiples of {step} degrees", f"N {grid.north}, W {grid.west}")
         if unknown := [lead for lead in leads if lead not in self.leads]:
             _refuse(f"leads among {self.leads}", str(unknown))
+
+    def check_channels(self, channels: Sequence[Channel]) -> None:
+        """Refuse data without one of the channels of these weights, or with one in another unit.
+
+        Which others there are, and in which order, does not matter.
+        """
+        units = {channel.name: channel.unit for channel in channels}
+        if missing := [name for name in self.channel_names if name not in units]:
+            _refuse(f"the channels {', '.join(missing)}", f"only {', '.join(units)}")
+        if others := [(name, unit) for name, unit in self.channels if units[name] != unit]:
+            found = ", ".join(f"{name} in {units[name]}" for name, _ in others)
+            _refuse(", ".join(f"{name} in {unit}" for name, unit in others), found)
 
 
 def _refuse(expected: str, found: str) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 from torch.nn import functional
 
@@ -76,9 +76,10 @@ class LearnedBaselineSettings(ForecastSettings):
     """A learned baseline: which, how large, and what its change is added to."""
 
     coarse_pm25: ClassVar[bool] = True
+    earlier_names: ClassVar[Mapping[str, str]] = {"body": "backbone"}
 
     kind: BaselineName
-    backbone: BackboneSettings = Field(validation_alias=AliasChoices("backbone", "body"))
+    backbone: BackboneSettings
     shape: tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]] = (168, 280)
     """Rows and columns of the coarse grid."""
     tile: Annotated[int, Field(gt=0)] = 512

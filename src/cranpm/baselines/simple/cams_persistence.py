@@ -8,11 +8,10 @@ from datetime import date
 import numpy as np
 
 from cranpm.baselines.simple.simple_baseline import SimpleBaseline
+from cranpm.core.channels import find_channel
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import EVERYWHERE, Array, Window
 from cranpm.core.interpolation import refine
-
-CHANNEL = "cams_pm25"
 
 
 class Cams(SimpleBaseline):
@@ -21,12 +20,16 @@ class Cams(SimpleBaseline):
     resolution = "25 km"
 
     def forecast(self, day: date, lead: int, window: Window = EVERYWHERE) -> Array:
-        domain, names = self.archive.domain, self.archive.channel_names
-        if CHANNEL not in names:
-            raise CranpmError(
-                expected=f"the channel {CHANNEL} in {self.archive.location}",
-                found=", ".join(names),
-                remedy="Leave cams out of --baselines, or use an archive that has CAMS.",
-            )
-        field = refine(self.archive.coarse(day)[names.index(CHANNEL)], domain.coarse, domain.fine.window(*window))
+        domain = self.archive.domain
+        field = refine(self.archive.coarse(day)[self._channel()], domain.coarse, domain.fine.window(*window))
         return np.where(np.isfinite(self.archive.pm25(day, window)), np.maximum(field, 0), np.float32(np.nan))
+
+    def _channel(self) -> int:
+        try:
+            return find_channel(self.archive.channels, "pm25")
+        except CranpmError as error:
+            raise CranpmError(
+                expected=f"{error.expected} in {self.archive.location}",
+                found=error.found,
+                remedy="Leave cams out of --baselines, or use an archive that has CAMS.",
+            ) from None
