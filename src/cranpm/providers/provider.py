@@ -100,7 +100,7 @@ class Provider:
     replaces: str = ""
     """The provider whose channels it gives; its files are read by that one, beside that one's own."""
     whole_zip: bool = False
-    """Whether a ZIP with one file of this provider is its own as a whole."""
+    """Whether all files with channels in a ZIP are of this provider if one of them is."""
     hosts: Mapping[str, str] = {}
     """Servers that must be reached, by name: for the doctor."""
     licence: str = ""
@@ -113,6 +113,11 @@ class Provider:
     def needs_days(self) -> bool:
         """Whether it gives anything by day."""
         return not set(self.provides) <= ONCE
+
+    @property
+    def gives_channels(self) -> bool:
+        """Whether it gives any channel."""
+        return not set(self.provides) <= {PM25, STATIONS, *ONCE}
 
     def recognise(self, piece: Piece) -> FileSummary | None:
         """What a file holds, or None if it is not of this provider."""

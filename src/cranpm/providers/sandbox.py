@@ -188,20 +188,28 @@ def _look(path: Path) -> list[dict[str, Any]]:
         return [{"piece": [str(path), ""], "refused": _reason(error)}]
     answers: list[dict[str, Any]] = []
     for piece in found:
-        try:
-            seen = next((seen for provider in by_precedence() if (seen := provider.recognise(piece))), None)
-        except Exception as error:  # whatever a damaged file makes its library say
-            answers.append({"piece": _plain(piece), "refused": _reason(error)})
-            continue
-        if seen is None:
-            answers.append({"piece": _plain(piece), "refused": UNKNOWN})
+        seen = _recognise(piece)
+        if isinstance(seen, str):
+            answers.append({"piece": _plain(piece), "refused": seen})
         else:
             days = {name: str(day) if day else None for name, day in (("first", seen.first), ("last", seen.last))}
             plain = {"piece": _plain(piece), "provider": seen.provider, "holds": seen.holds, "notes": seen.notes}
             answers.append(plain | days)
-    known = [one for one in answers if "provider" in one]
-    owner = next((one["provider"] for one in known if PROVIDERS[one["provider"]].whole_zip), None)
-    return [one | {"provider": owner} if owner and one in known else one for one in answers]
+    gridded = [one for one in answers if "provider" in one and PROVIDERS[one["provider"]].gives_channels]
+    owner = next((one["provider"] for one in gridded if PROVIDERS[one["provider"]].whole_zip), None)
+    return [one | {"provider": owner} if owner and one in gridded else one for one in answers]
+
+
+def _recognise(piece: Piece) -> FileSummary | str:
+    """What a file is to the first provider that knows it; the first error counts only if none does."""
+    reason = ""
+    for provider in by_precedence():
+        try:
+            if seen := provider.recognise(piece):
+                return seen
+        except Exception as error:  # whatever a damaged file makes its library say
+            reason = reason or _reason(error)
+    return reason or UNKNOWN
 
 
 def _days(provider: Provider, given: Sequence[Piece], query: ReadQuery) -> tuple[dict[str, Any], dict[str, Array]]:
