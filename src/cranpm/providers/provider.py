@@ -93,7 +93,11 @@ class Provider:
     role: Literal["analysis", "forecast"] = "analysis"
     """Days with a forecast where an analysis is expected are stored as degraded."""
     required: Literal["always", "good days", "no"] = "good days"
-    """Which days need what it gives: all, or all that are not stored as degraded, or none."""
+    """Which days need what it gives: all ("always"), or all that are not stored as degraded ("good days"), or none.
+
+    A good day has all its channels: a day that lacks channels of a provider that declares "no" is stored as degraded,
+    with a note, also without --degrade. Stations are no channels; a day without them is as good.
+    """
     days_before: int = 0
     days_after: int = 0
     """How far beyond a day its files matter for the day."""
