@@ -299,9 +299,7 @@ def test_refusals():
         plan("eea", FetchQuery([], EUROPE))
     with pytest.raises(CranpmError, match="--location"):
         plan("openaq", FetchQuery([], EUROPE))
-    with pytest.raises(
-        CranpmError, match=r"channels that cams gives; found blh, which is given by era5"
-    ):
+    with pytest.raises(CranpmError, match=r"channels that cams gives; found blh, which is given by era5"):
         plan("cams", FetchQuery([], EUROPE, channels=["blh"]))
 
 
