@@ -15,6 +15,7 @@ from paper_channels import NAMES
 from cranpm.archive.day_data import Quality
 from cranpm.archive.store import Archive
 from cranpm.core.channels import PAPER_CHANNELS
+from cranpm.core.errors import CranpmError
 from cranpm.providers import PROVIDERS, Provider
 from cranpm.providers.provider import ELEVATION, PM25, STATION_TABLE, STATIONS, never_without, providers_of
 from cranpm.providers.table import provider_table
@@ -183,5 +184,5 @@ def test_a_provider_that_declares_nothing_else_refuses_politely():
         Mute().requests(None)
     assert Mute().recognise(None) is None
     for ask in (Mute().open, Mute().read_stations):
-        with pytest.raises(NotImplementedError, match="mute gives no"):
+        with pytest.raises(CranpmError, match="of the provider mute, which declares nothing"):
             ask([], None)

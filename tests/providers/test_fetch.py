@@ -299,6 +299,8 @@ def test_refusals():
         plan("eea", FetchQuery([], EUROPE))
     with pytest.raises(CranpmError, match="--location"):
         plan("openaq", FetchQuery([], EUROPE))
+    with pytest.raises(CranpmError, match=r"channels that cams gives; found blh, which is given by era5"):
+        plan("cams", FetchQuery([], EUROPE, channels=["blh"]))
 
 
 def test_the_command_prints_requests_and_never_the_key(wait, monkeypatch, capsys, tmp_path):

@@ -22,7 +22,7 @@ from cranpm.providers.ingest import ingest
 from cranpm.providers.provider import FileSummary
 from cranpm.providers.quantities import BY_NAME
 from cranpm.providers.readers.files import Piece
-from cranpm.providers.relief import check_relief, possible_heights
+from cranpm.providers.relief import check_heights, check_relief, possible_heights
 
 REAL = Path(os.environ.get("CRANPM_SHARED", Path(__file__).parents[3] / "shared")) / "realdata" / "elevation"
 real = pytest.mark.skipif(not REAL.is_dir(), reason=f"real rasters are not at {REAL}; set CRANPM_SHARED")
@@ -89,6 +89,35 @@ def test_the_packaged_relief_is_accepted_and_its_faults_are_not(domain, fault):
     check_relief(heights, land, grid, region)
     with pytest.raises(CranpmError, match="cranpm fetch elevation"):
         check_relief(FAULTS[fault](heights), land, grid, region)
+
+
+COAST, ISLAND = Domain("coast", 57.75, 2, 52.5, 7.25), Domain("island", 36, -20, 30, -13)
+
+
+@pytest.mark.parametrize("domain", [COAST, ISLAND])
+def test_flat_coasts_and_islands_are_compared_or_noted(domain):
+    grid = domain.fine
+    region = region_of(grid)
+    heights, land = region.elevation(grid)[0], region.land(grid)
+    note = check_relief(heights, land, grid, region)
+    assert ("too flat" in note) == (domain is COAST)
+    for fault in ("feet", "PM2.5") if domain is ISLAND else ():
+        with pytest.raises(CranpmError, match="packaged relief"):
+            check_relief(FAULTS[fault](heights), land, grid, region)
+    with pytest.raises(CranpmError, match="differ from place to place; found 10 m everywhere"):
+        check_relief(np.where(land, 10.0, 0.0), land, grid, region)
+
+
+def test_heights_of_any_provider_are_checked():
+    grid = Domain("alps", 48, 7, 42.75, 12.25).fine
+    heights, land = region_of(grid).elevation(grid)[0], region_of(grid).land(grid)
+    assert check_heights(heights, heights, grid, land) == ""
+    for wrong in (heights[::-1], heights[1:], np.full(grid.shape, np.nan)):
+        with pytest.raises(CranpmError, match="cranpm fetch elevation"):
+            check_heights(wrong, heights, grid, land)
+    nowhere = Domain("nowhere", -20, 120, -25.25, 125.25).fine
+    with pytest.raises(CranpmError, match="10 m everywhere"):
+        check_heights(np.full(nowhere.shape, 10.0), np.zeros(nowhere.shape), nowhere, None)
 
 
 def test_another_unit_shows_in_the_range():

@@ -8,17 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from cranpm.cli.console import DATA, ArchivePath, AsJson, Quiet, app, err, out, printable, progress_bar
+from cranpm.cli.console import DATA, ArchivePath, AsJson, Cluster, Quiet, app, err, out, printable, progress_bar
 from cranpm.core.files import write_whole
 
 if TYPE_CHECKING:
     from cranpm.providers.ingest import IngestReport
 
 Places = Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders or files, in any order.")]
-Cluster = Annotated[
-    str | None,
-    typer.Option(help="Use the workers of this dask scheduler, tcp://HOST:PORT, instead of local processes."),
-]
 
 
 @app.command(rich_help_panel=DATA)

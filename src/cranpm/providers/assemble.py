@@ -17,6 +17,8 @@ from cranpm.providers.scan import Scan
 
 LEAST_LAND = 0.5
 """Share of the land that a day of PM2.5 must cover."""
+NUMBERS = "iuf"
+"""Kinds of numpy's types that fields have."""
 Files = Mapping[str, list[list[str]]]
 """Names and checksums of files, by provider."""
 Readings = Mapping[str, Reading | str]
@@ -87,7 +89,7 @@ def _read(job: IngestJob, asked: Mapping[date, Mapping[str, tuple[str, ...]]]) -
     for (name, whats), days in groups.items():
         pieces = [one.piece for one in job.scan.touching(PROVIDERS[name], days)]
         channels = [what for what in whats if what not in (PM25, STATIONS)]
-        query = ReadQuery(days, job.archive.domain, channels, job.degrade)
+        query = ReadQuery(days, job.archive.domain, channels, _lenient(name, job.degrade))
         for day, reading in sandbox.read_days(name, pieces, query).items():
             found[day][name] = reading
     return found
@@ -141,18 +143,26 @@ def _gridded(
 
 
 def _by_provider(asked: Mapping[str, tuple[str, ...]], channels: Sequence[str]) -> dict[str, list[str]]:
-    """All that a day consists of by who gives it; of what nobody has files of, by who could give it."""
+    """All that a day consists of by who gives it; of what nobody has files of, by who could give it.
+
+    Among several who could, one whose absence matters goes first.
+    """
     giver = {what: name for name, whats in asked.items() for what in whats if what != STATIONS}
     found: dict[str, list[str]] = {}
     for what in (*channels, PM25):
-        able = [provider.name for provider in providers_of(what)]
+        able = [one.name for one in sorted(providers_of(what), key=lambda one: one.required == "no")]
         found.setdefault(giver.get(what) or next(iter(able), f"a provider of {what}"), []).append(what)
     return found
 
 
+def _lenient(name: str, degrade: bool) -> bool:
+    """Whether a day may lack what a provider gives, and is stored as degraded then."""
+    return degrade or (name in PROVIDERS and PROVIDERS[name].required == "no")
+
+
 def _refuse_unless_lenient(name: str, whats: Sequence[str], day: date, reason: str, degrade: bool) -> None:
     always = never_without() & set(whats)
-    if always or not degrade:
+    if always or not _lenient(name, degrade):
         remedy = "Add its file." if always else "Add them, or ingest with --degrade to go without."
         raise CranpmError(expected=f"{name} for {day}", found=reason, remedy=remedy)
 
@@ -161,10 +171,10 @@ def _check_field(reading: Reading, name: str, what: str, shape: tuple[int, int],
     found = reading.fields.get(what)
     if found is None and reading.notes and what != PM25:
         return  # it says so itself, and the day is degraded
-    if found is None or found.shape != shape:
+    if found is None or found.shape != shape or found.dtype.kind not in NUMBERS:
         raise CranpmError(
-            expected=f"{what} of {shape[0]} rows and {shape[1]} columns from {name} for {day}",
-            found="none" if found is None else f"shape {found.shape}",
+            expected=f"numbers for {what} in {shape[0]} rows and {shape[1]} columns from {name} for {day}",
+            found="none" if found is None else f"shape {found.shape} of {found.dtype}",
             remedy="Correct the provider's `open`.",
         )
 
@@ -191,8 +201,9 @@ def _at_stations(made: MadeDay, readings: Readings, archive: Archive) -> tuple[A
     values = np.full(len(index), np.nan)
     for name in names:
         reading = readings[name]
-        if isinstance(reading, str):
-            made.station_problems.add(f"{name} on {day}: {reading}")
+        reason = reading if isinstance(reading, str) else _fault_of_stations(reading)
+        if isinstance(reading, str) or reason:
+            made.station_problems.add(f"{name} on {day}: {reason}")
             continue
         made.station_problems |= set(reading.notes)
         facts[name] = dict(reading.facts)
@@ -202,3 +213,13 @@ def _at_stations(made: MadeDay, readings: Readings, archive: Archive) -> tuple[A
             else:
                 made.unknown_stations.add(str(station))
     return values, facts
+
+
+def _fault_of_stations(reading: Reading) -> str:
+    """Why a reading does not give one value per station; empty if it does."""
+    ids, values = (reading.fields.get(what) for what in ("station_ids", STATIONS))
+    if ids is None or values is None:
+        return f"expected `station_ids` and `{STATIONS}`; found {', '.join(reading.fields) or 'nothing'}"
+    if ids.ndim != 1 or values.shape != ids.shape or values.dtype.kind not in NUMBERS:
+        return f"expected one number per station; found shapes {ids.shape} and {values.shape} of {values.dtype}"
+    return ""

@@ -21,7 +21,7 @@ import rasterio
 from rasterio.transform import from_origin
 
 from cranpm.archive.store import SIMULATION, Archive
-from cranpm.core.channels import LEVELS_HPA
+from cranpm.core.channels import LEVELS_HPA, PAPER_CHANNELS
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array
 from cranpm.core.packing import ARCHIVED, STEP_UGM3
@@ -31,6 +31,8 @@ from cranpm.providers.eea_stations import PM25_CODE
 from cranpm.providers.netcdf_layout import MADE_UP, SPACE, new_layout, put
 
 UNITS = {"u": "m s**-1", "v": "m s**-1", "t": "K", "z": "m**2 s**-2", "q": "kg kg**-1"}
+FURTHER = {"blh": "m"}
+"""Channels beside the paper's that are written where the archive has them."""
 SURFACE = {"u10": "m s**-1", "v10": "m s**-1", "t2m": "K", "sp": "Pa"}
 PARTICLES, GASES = ("pm25", "pm10"), ("no2", "o3", "co")
 NAMES = {"pm25": "pm2p5", "pm10": "pm10", "no2": "no2", "o3": "go3", "co": "co"}
@@ -48,6 +50,7 @@ def write_provider_files(archive: Archive, days: Sequence[date], folder: Path) -
         )
     if any(later - earlier != timedelta(days=1) for earlier, later in pairwise(days)):
         raise CranpmError(expected="days without a gap", found=f"{len(days)} with one", remedy="Write each part alone.")
+    _check_channels(archive.channel_names)
     folder.mkdir(parents=True, exist_ok=True)
     _write_era5(archive, days, folder)
     _write_cams(archive, days, folder)
@@ -55,6 +58,23 @@ def write_provider_files(archive: Archive, days: Sequence[date], folder: Path) -
         _write_ghap(archive, day, folder)
     _write_eea(archive, days, folder)
     _write_elevation(archive, folder)
+
+
+def _check_channels(names: Sequence[str]) -> None:
+    """Refuse an archive whose channels are not those that the files hold."""
+    paper = [channel.name for channel in PAPER_CHANNELS]
+    if lacking := [name for name in paper if name not in names]:
+        raise CranpmError(
+            expected="an archive with the 35 channels of the paper",
+            found=f"one without {', '.join(lacking)}",
+            remedy="Name an archive that was made with them.",
+        )
+    if others := [name for name in names if name not in (*paper, *FURTHER)]:
+        raise CranpmError(
+            expected=f"channels of the paper, and {', '.join(FURTHER)}",
+            found=f"{', '.join(others)}, which no provider's file is written for",
+            remedy="Name an archive without them.",
+        )
 
 
 def _by_name(archive: Archive, day: date) -> dict[str, Array]:
@@ -76,8 +96,9 @@ def _write_era5(archive: Archive, days: Sequence[date], folder: Path) -> None:
     hours = [start + timedelta(hours=hour) for hour in range(24 * len(days))]
     instant, accum = folder / "data_stream-oper_stepType-instant.nc", folder / "data_stream-oper_stepType-accum.nc"
     with new_layout(instant, grid.lat, grid.lon, hours) as file:
-        for name, unit in SURFACE.items():
-            values = np.concatenate([_around(fields[day][name], 24, SWING[name]) for day in days])
+        further = {name: unit for name, unit in FURTHER.items() if name in archive.channel_names}
+        for name, unit in (SURFACE | further).items():
+            values = np.concatenate([_around(fields[day][name], 24, SWING.get(name, 0.0)) for day in days])
             put(file, name, unit, values, ("valid_time", *SPACE))
     with new_layout(accum, grid.lat, grid.lon, [hour + timedelta(hours=1) for hour in hours]) as file:
         share = np.arange(1, 25) / 300  # of a day's rain in each of its hours

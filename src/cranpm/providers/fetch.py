@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from cranpm.core.errors import CranpmError
 from cranpm.providers import PROVIDERS
 from cranpm.providers.provider import FetchQuery
 from cranpm.providers.request import Request
@@ -12,7 +13,15 @@ OnFile = Callable[[int, Request, str], None]
 
 
 def plan(provider: str, query: FetchQuery) -> list[Request]:
-    """What would be fetched."""
+    """What would be fetched; a channel that the provider does not give is refused."""
+    for channel in query.channels:
+        if channel not in PROVIDERS[provider].provides:
+            able = [one.name for one in PROVIDERS.values() if channel in one.provides]
+            raise CranpmError(
+                expected=f"channels that {provider} gives",
+                found=f"{channel}, which {'is given by ' + ', '.join(able) if able else 'no provider gives'}",
+                remedy=f"cranpm fetch {able[0]} --channel {channel}" if able else "Leave --channel out.",
+            )
     return PROVIDERS[provider].requests(query)
 
 

@@ -18,18 +18,19 @@ from cranpm.core.days import DayRange
 from cranpm.core.errors import CranpmError
 from cranpm.core.geography import find_region
 from cranpm.core.grid import Domain
-from cranpm.providers import sandbox
+from cranpm.providers import PROVIDERS, sandbox
 from cranpm.providers.assemble import DayTask, Files, IngestJob, MadeDay, make_days
 from cranpm.providers.netcdf_layout import MADE_UP
 from cranpm.providers.provider import ELEVATION, PM25, STATION_TABLE, Provider, by_precedence, never_without
 from cranpm.providers.provider import providers_of as givers
 from cranpm.providers.readers.files import Piece
+from cranpm.providers.relief import check_heights
 from cranpm.providers.scan import Scan, fingerprint, in_parts, scan
 
 DAYS_PER_TASK, TASKS_PER_WORKER = 2, 2
 """A task has few days, and a worker few tasks: what is made and not yet committed is held in memory."""
-SOURCE, AS_FILES = "providers: ERA5, CAMS, GHAP, EEA", f"{SIMULATION}, written as providers' files"
-"""What fills an archive; the second are files that we made ourselves."""
+AS_FILES = f"{SIMULATION}, written as providers' files"
+"""What fills an archive whose files we made ourselves."""
 LABELS = {PM25: "PM2.5 at 1 km", ELEVATION: "rasters of elevation", STATION_TABLE: "metadata of stations"}
 
 
@@ -92,7 +93,7 @@ def ingest(
     report.unchanged = [day for day, behind in files.items() if _unchanged(archive, behind, day)]
     todo = [day for day in files if day not in report.unchanged]
     tasks = [DayTask(some, {day: files[day] for day in some}) for some in in_parts(todo, DAYS_PER_TASK)]
-    job = IngestJob(archive, found, degrade)
+    job = pool.share(IngestJob(archive, found, degrade))
     with ArchiveWriter(location) as writer:
         for some_tasks in in_parts(tasks, TASKS_PER_WORKER * pool.workers):
             done = sorted(pool.each(make_days, some_tasks, job), key=lambda pair: pair[0].days[0])
@@ -126,7 +127,7 @@ def _archive(
     location: str, domain: Domain | None, channels: Sequence[str], found: Scan, report: IngestReport
 ) -> Archive:
     """The archive to add to, laid out first if there is none."""
-    source = AS_FILES if any(MADE_UP in one.notes for one in found.files) else SOURCE
+    source = _source(found)
     if not repository.exists(location):
         if domain is None:
             raise CranpmError(
@@ -138,7 +139,7 @@ def _archive(
         statics, stations = _statics(found, domain, report), _stations(found, domain)
         create_archive(location, domain, statics, stations, {"source": source}, listed)
     archive = Archive(location)
-    if archive.source != source:
+    if source != archive.source and any(one.startswith(SIMULATION) for one in (source, archive.source)):
         raise CranpmError(
             expected=f"an archive of {source}",
             found=f"one of {archive.source}",
@@ -157,33 +158,40 @@ def _archive(
     return archive
 
 
-def _once(found: Scan, what: str, remedy: str) -> tuple[Provider, list[Piece]]:
+def _source(found: Scan) -> str:
+    """What fills a new archive: the titles of the providers whose files were found."""
+    if any(MADE_UP in one.notes for one in found.files):
+        return AS_FILES
+    names = {one.provider for one in found.files}
+    return f"providers: {', '.join(provider.title for name, provider in PROVIDERS.items() if name in names)}"
+
+
+def _once(found: Scan, what: str) -> tuple[Provider, list[Piece]]:
     """The provider whose files give something that an archive needs once, and these files."""
     for provider in givers(what):
         pieces = [one.piece for one in found.of(provider) if one.first is None]
         if pieces:
             return provider, pieces
-    raise CranpmError(expected=f"{LABELS[what]} for the new archive", found="none among the files", remedy=remedy)
+    able = " or ".join(f"{provider.title} (cranpm fetch {provider.name})" for provider in givers(what))
+    raise CranpmError(
+        expected=f"{LABELS[what]} for the new archive", found="none among the files", remedy=f"Add files of {able}."
+    )
 
 
 def _statics(found: Scan, domain: Domain, report: IngestReport) -> Statics:
     """Relief, and the packaged coast; where the package has none, land is what is not at 0 m."""
-    remedy = "cranpm fetch elevation --domain ..., or any GeoTIFF of heights."
-    provider, rasters = _once(found, ELEVATION, remedy)
+    provider, rasters = _once(found, ELEVATION)
     region = find_region(domain.fine)
     land = None if region is None else region.land(domain.fine)
     mean, spread = sandbox.read_elevation(provider.name, rasters, domain, land)
-    if land is None:
-        land = np.asarray(mean != 0)
-        report.unchecked.append(
-            "elevation: the package has no relief and no coast here; only unit and range were checked, "
-            "and land is where the height is not 0 m"
-        )
+    note = check_heights(mean, spread, domain.fine, land)
+    report.unchecked += [f"elevation: {note}"] if note else []
+    land = np.asarray(mean != 0) if land is None else land
     return Statics(mean, spread, land)
 
 
 def _stations(found: Scan, domain: Domain) -> Stations:
-    provider, tables = _once(found, STATION_TABLE, "cranpm fetch eea, or EEA's DataExtract.csv.")
+    provider, tables = _once(found, STATION_TABLE)
     return sandbox.read_stations(provider.name, tables, domain)
 
 

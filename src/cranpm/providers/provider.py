@@ -93,14 +93,18 @@ class Provider:
     role: Literal["analysis", "forecast"] = "analysis"
     """Days with a forecast where an analysis is expected are stored as degraded."""
     required: Literal["always", "good days", "no"] = "good days"
-    """Which days need what it gives: all, or all that are not stored as degraded, or none."""
+    """Which days need what it gives: all ("always"), or all that are not stored as degraded ("good days"), or none.
+
+    A good day has all its channels: a day that lacks channels of a provider that declares "no" is stored as degraded,
+    with a note, also without --degrade. Stations are no channels; a day without them is as good.
+    """
     days_before: int = 0
     days_after: int = 0
     """How far beyond a day its files matter for the day."""
     replaces: str = ""
     """The provider whose channels it gives; its files are read by that one, beside that one's own."""
     whole_zip: bool = False
-    """Whether a ZIP with one file of this provider is its own as a whole."""
+    """Whether all files with channels in a ZIP are of this provider if one of them is."""
     hosts: Mapping[str, str] = {}
     """Servers that must be reached, by name: for the doctor."""
     licence: str = ""
@@ -113,6 +117,11 @@ class Provider:
     def needs_days(self) -> bool:
         """Whether it gives anything by day."""
         return not set(self.provides) <= ONCE
+
+    @property
+    def gives_channels(self) -> bool:
+        """Whether it gives any channel."""
+        return not set(self.provides) <= {PM25, STATIONS, *ONCE}
 
     def recognise(self, piece: Piece) -> FileSummary | None:
         """What a file holds, or None if it is not of this provider."""

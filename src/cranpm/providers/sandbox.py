@@ -9,6 +9,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import date
@@ -27,6 +28,10 @@ from cranpm.providers.readers.files import Piece, pieces
 MEMORY_BYTES = 12 * 2**30
 """Of addresses, not of memory in use."""
 SECONDS = 1800
+FILE_BYTES = 8 * 2**30
+"""Of each file that the child writes."""
+PLAIN = "biufU"
+"""Kinds of numpy's types that are handed over; the others would need a pickle."""
 ANSWER, ARRAYS = "answer.json", "arrays.npz"
 UNKNOWN = "expected a file of a known provider; found nothing that any of them gives. Leave it out."
 
@@ -40,7 +45,7 @@ def _ask(job: Mapping[str, Any]) -> tuple[Any, dict[str, Array]]:
     with tempfile.TemporaryDirectory(prefix="cranpm-") as folder:
         line = [sys.executable, "-P", "-m", "cranpm.providers.sandbox", folder]
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("CDS", "ECMWF", "AWS"))}
-        text = json.dumps({**job, "limits": [MEMORY_BYTES, SECONDS]})
+        text = json.dumps({**job, "limits": [MEMORY_BYTES, SECONDS, FILE_BYTES]})
         try:
             ended = subprocess.run(
                 line,
@@ -59,9 +64,11 @@ def _ask(job: Mapping[str, Any]) -> tuple[Any, dict[str, Array]]:
             why = f"signal {-ended.returncode}" if ended.returncode < 0 else f"exit code {ended.returncode}"
             lines = ended.stderr.strip().splitlines()
             raise CrashError(f"its reader ended with {why}" + (f": {lines[-1][:200]}" if lines else ""))
-        found = json.loads(answer.read_text())
-        with np.load(arrays, allow_pickle=False) as stored:
-            return found, dict(stored)
+        try:
+            with np.load(arrays, allow_pickle=False) as stored:
+                return json.loads(answer.read_text()), dict(stored)
+        except (ValueError, OSError, zipfile.BadZipFile) as error:
+            raise CrashError(f"its reader gave an answer that cannot be read: {error}") from None
 
 
 def look(paths: Sequence[Path]) -> list[FileSummary | tuple[Piece, str]]:
@@ -188,20 +195,28 @@ def _look(path: Path) -> list[dict[str, Any]]:
         return [{"piece": [str(path), ""], "refused": _reason(error)}]
     answers: list[dict[str, Any]] = []
     for piece in found:
-        try:
-            seen = next((seen for provider in by_precedence() if (seen := provider.recognise(piece))), None)
-        except Exception as error:  # whatever a damaged file makes its library say
-            answers.append({"piece": _plain(piece), "refused": _reason(error)})
-            continue
-        if seen is None:
-            answers.append({"piece": _plain(piece), "refused": UNKNOWN})
+        seen = _recognise(piece)
+        if isinstance(seen, str):
+            answers.append({"piece": _plain(piece), "refused": seen})
         else:
             days = {name: str(day) if day else None for name, day in (("first", seen.first), ("last", seen.last))}
             plain = {"piece": _plain(piece), "provider": seen.provider, "holds": seen.holds, "notes": seen.notes}
             answers.append(plain | days)
-    known = [one for one in answers if "provider" in one]
-    owner = next((one["provider"] for one in known if PROVIDERS[one["provider"]].whole_zip), None)
-    return [one | {"provider": owner} if owner and one in known else one for one in answers]
+    gridded = [one for one in answers if "provider" in one and PROVIDERS[one["provider"]].gives_channels]
+    owner = next((one["provider"] for one in gridded if PROVIDERS[one["provider"]].whole_zip), None)
+    return [one | {"provider": owner} if owner and one in gridded else one for one in answers]
+
+
+def _recognise(piece: Piece) -> FileSummary | str:
+    """What a file is to the first provider that knows it; the first error counts only if none does."""
+    reason = ""
+    for provider in by_precedence():
+        try:
+            if seen := provider.recognise(piece):
+                return seen
+        except Exception as error:  # whatever a damaged file makes its library say
+            reason = reason or _reason(error)
+    return reason or UNKNOWN
 
 
 def _days(provider: Provider, given: Sequence[Piece], query: ReadQuery) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -214,12 +229,26 @@ def _days(provider: Provider, given: Sequence[Piece], query: ReadQuery) -> tuple
     for day in query.days:
         try:
             reading = read(day)
+            fields = {name: _plain_array(name, values) for name, values in reading.fields.items()}
+            plain = {"fields": list(fields), "notes": list(reading.notes), "facts": dict(reading.facts)}
+            json.dumps(plain)
         except Exception as error:  # one day does not spoil the others
             answer[str(day)] = {"refused": _reason(error)}
             continue
-        answer[str(day)] = {"fields": list(reading.fields), "notes": reading.notes, "facts": reading.facts}
-        arrays |= {f"{day} {name}": values for name, values in reading.fields.items()}
+        answer[str(day)] = plain
+        arrays |= {f"{day} {name}": values for name, values in fields.items()}
     return answer, arrays
+
+
+def _plain_array(name: str, values: Array) -> Array:
+    found = np.asarray(values)
+    if found.dtype.kind not in PLAIN:
+        raise CranpmError(
+            expected=f"numbers or text in {name}",
+            found=f"an array of {found.dtype}",
+            remedy="Correct the provider's `open`: give the array a type, as float32 or str.",
+        )
+    return found
 
 
 def _reason(error: Exception) -> str:
@@ -228,8 +257,8 @@ def _reason(error: Exception) -> str:
 
 def _main() -> None:
     folder, job = Path(sys.argv[1]), json.load(sys.stdin)
-    memory, seconds = job["limits"]
-    for kind, limit in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CPU, seconds), (resource.RLIMIT_CORE, 0)):
+    kinds = (resource.RLIMIT_AS, resource.RLIMIT_CPU, resource.RLIMIT_FSIZE, resource.RLIMIT_CORE)
+    for kind, limit in zip(kinds, (*job["limits"], 0), strict=True):
         resource.setrlimit(kind, (limit, limit))
     answer, arrays = _work(job)
     with (folder / ARRAYS).open("wb") as file:
