@@ -737,6 +737,7 @@ def test_a_folder_that_is_replaced_in_place_gives_new_tiles(archive, tmp_path):
 def test_health_fails_when_checksums_are_no_longer_compared(folder, monkeypatch):
     with TestClient(create_app(folder)) as client:
         assert client.get("/api/health").json()["status"] == "ok"
-        monkeypatch.setattr(client.app.state.service.watch, "_thread", threading.Thread())  # one that has ended
-        answer = client.get("/api/health")
+        with monkeypatch.context() as patched:
+            patched.setattr(client.app.state.service.watch, "_thread", threading.Thread())  # one that is not alive
+            answer = client.get("/api/health")
         assert (answer.status_code, answer.json()["status"]) == (503, "unwatched")

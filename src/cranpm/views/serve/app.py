@@ -88,9 +88,7 @@ def _refuse_well(app: FastAPI) -> None:
 def _all_runs(app: FastAPI, service: Service) -> None:
     """Routes about the whole folder."""
 
-    @app.get(
-        "/api/health", responses={503: {"model": models.Health, "description": "Stale, damaged, empty or unwatched."}}
-    )
+    @app.get("/api/health", responses={503: {"model": models.Health, "description": "See its status."}})
     def health(response: Response) -> models.Health:
         """Fails when there is no forecast, the newest one is damaged or too old, or checksums are not compared."""
         runs, left_out = service.publication.runs("tif")
