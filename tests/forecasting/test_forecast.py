@@ -318,3 +318,9 @@ def test_the_command_publishes_and_a_point_reads_it(archive, tmp_path, monkeypat
     assert f"{archive.pm25(day)[row, col]:.1f}" in capsys.readouterr().out
     assert run_cli(monkeypatch, "point", file, "--lat", "60", "--lon", "9") == 1
     assert "a point inside" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("leads", [[], [0], [-5], [1, 1], [31], [3650000], [1.5]])
+def test_leads_that_nobody_forecasts_are_refused(archive, leads):
+    with pytest.raises(CranpmError, match=r"leads in days from 1 to 30, each once"):
+        cranpm.forecast(archive, archive.days[2], "persistence", leads=leads)

@@ -2,7 +2,9 @@
 
 import hashlib
 import os
+import pickle
 import signal
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -16,7 +18,7 @@ from cranpm.core.cluster import Pool, open_pool
 from cranpm.core.errors import CranpmError
 from cranpm.forecasting.engine import default_leads, predict
 from cranpm.forecasting.hindcast import Job, forecast_day
-from cranpm.forecasting.publication import open_publication
+from cranpm.forecasting.publication import open_publication, publish
 from cranpm.network import build
 from cranpm.weights import card_for, load_weights, save_weights
 
@@ -135,3 +137,26 @@ def test_torchrun_is_refused(archive, tmp_path, monkeypatch, capsys):
     assert run_cli(monkeypatch, *line) == 1
     assert "--jobs" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_degraded_or_compiled_product_is_kept_only_if_the_same_would_be_made(archive, weights, tmp_path):
+    day = archive.days[1]
+    job = job_for(archive, weights, tmp_path)
+    made = forecast_day(day, job).forecast
+    publish(replace(made, degraded=("yesterday is missing",)), archive, tmp_path, ("tif",))
+    assert forecast_day(day, replace(job, degrade=True)).forecast is None
+    assert forecast_day(day, job).forecast is not None
+    publish(replace(made, provenance={**made.provenance, "compiled": True}), archive, tmp_path, ("tif",))
+    assert forecast_day(day, replace(job, compiled=True)).forecast is None
+    assert forecast_day(day, job).forecast is not None
+
+
+def test_the_precision_is_chosen_where_the_job_is_made(archive, weights, tmp_path, monkeypatch):
+    """A worker whose processor has another best one computes in that of the job."""
+    for here in ("bf16", "fp32"):
+        monkeypatch.setattr("cranpm.network.precision.has_bf16", lambda here=here: here == "bf16")
+        sha256, region = load_weights(weights).sha256, (slice(0, 64), slice(0, 64))
+        job = Job(archive, str(weights), sha256, tmp_path, (1,), ("tif",), region)
+        monkeypatch.setattr("cranpm.network.precision.has_bf16", lambda here=here: here != "bf16")
+        done = forecast_day(archive.days[1], pickle.loads(pickle.dumps(job))).forecast
+        assert done.provenance["precision"] == here

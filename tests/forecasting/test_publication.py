@@ -14,6 +14,7 @@ import pytest
 import rasterio
 import xarray
 
+from cranpm.core import files as core_files
 from cranpm.core.errors import CranpmError
 from cranpm.core.packing import PUBLISHED
 from cranpm.forecasting.engine import predict
@@ -80,7 +81,7 @@ def test_xarray_reads_times_and_numbers(product, forecast):
         assert np.nanmax(np.abs(dataset.pm2p5[1].values - forecast.of(2))) <= 0.0501
         assert dataset.lat[0] > dataset.lat[-1]
         provenance = json.loads(dataset.attrs["provenance"])
-        assert provenance == forecast.provenance
+        assert provenance == {**forecast.provenance, "checksums": "SHA256SUMS", "leads": [1, 2, 3]}
         sea = np.isnan(forecast.of(1))
         assert set(np.unique(dataset.quality[0].values[sea])) == {2}
         assert set(np.unique(dataset.quality[0].values[~sea])) == {0}
@@ -213,3 +214,20 @@ def test_a_full_disk_is_a_clear_error(forecast, archive, tmp_path, kind, spare):
         signal.signal(signal.SIGXFSZ, handler)
     assert old.resolve() == before
     assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(5, "Input/output error")])
+def test_a_failure_after_the_link_moved_leaves_the_new_product(forecast, archive, tmp_path, monkeypatch, error):
+    publish(forecast, archive, tmp_path, ("tif",))
+    sync, before = core_files.sync, os.readlink(tmp_path / str(forecast.day))
+
+    def fail_once_moved(path):
+        if path == tmp_path and os.readlink(path / str(forecast.day)) != before:
+            raise error
+        sync(path)
+
+    monkeypatch.setattr(core_files, "sync", fail_once_moved)
+    with pytest.raises((KeyboardInterrupt, CranpmError)):
+        publish(forecast, archive, tmp_path, ("tif",))
+    assert os.readlink(tmp_path / str(forecast.day)) != before
+    assert find_product(tmp_path).checked

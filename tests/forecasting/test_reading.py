@@ -2,10 +2,12 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +29,9 @@ from cranpm.forecasting.publication import (
     Publication,
     open_publication,
     publish,
+    reader,
+    watch,
+    writer,
 )
 from cranpm.forecasting.publication import points as reading
 from cranpm.forecasting.publication.geotiff import write_cog
@@ -51,6 +56,15 @@ def small(archive) -> Forecast:
 @pytest.fixture
 def product(small, archive, tmp_path):
     return publish(small, archive, tmp_path, ("nc", "tif"))
+
+
+@pytest.fixture
+def old_product(small, archive, tmp_path, monkeypatch):
+    """As written by old versions: no checksums, and the provenance states neither them nor the leads."""
+    monkeypatch.setattr(writer, "_with_contents", lambda forecast: forecast)
+    product = publish(small, archive, tmp_path, ("nc", "tif"))
+    (product / SUMS).unlink()
+    return product
 
 
 def flip(path: Path, place: int, bit: int) -> None:
@@ -115,8 +129,8 @@ def test_every_format_gives_the_same_numbers(small, archive, tmp_path, form):
     assert [lead.pm25 for lead in reading.point(run, lat, lon).forecast] == wanted
 
 
-def test_products_without_checksums_are_read_and_labelled(product, small, monkeypatch, capsys):
-    (product / SUMS).unlink()
+def test_products_without_checksums_are_read_and_labelled(old_product, small, monkeypatch, capsys):
+    product = old_product
     run = open_publication(product.parent).run(small.day)
     assert not run.checked
     point = ["point", str(product), "--lat", str(small.grid.lat[5]), "--lon", str(small.grid.lon[7])]
@@ -127,13 +141,15 @@ def test_products_without_checksums_are_read_and_labelled(product, small, monkey
 
 
 @pytest.mark.parametrize("with_sums", [True, False])
-def test_impossible_values_are_refused(small, product, with_sums):
+def test_impossible_values_are_refused(small, old_product, with_sums):
     """Also where they were published with checksums by whatever wrote them."""
+    product = old_product
     path = next(product.glob("*T+2.tif"))
     with rasterio.open(path) as raster:
         tags, what = raster.tags(), raster.descriptions[0]
     write_cog(np.full(small.grid.shape, -536.9, np.float32), small.grid, path, what, tags)
-    write_sums(product) if with_sums else (product / SUMS).unlink()
+    if with_sums:
+        write_sums(product)
     with pytest.raises(DamagedError, match=r"0\.\.2000 ug m-3 at T\+2"):
         Publication(product.parent).run(small.day)
 
@@ -147,8 +163,8 @@ def test_impossible_values_are_not_published(small, archive, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_lead_on_another_grid_or_under_another_name_is_refused(small, product):
-    (product / SUMS).unlink()
+def test_a_lead_on_another_grid_or_under_another_name_is_refused(small, old_product):
+    product = old_product
     first, second = (product / f"pm25_{small.day}_T+{lead}.tif" for lead in (1, 2))
     kept = second.read_bytes()
     second.write_bytes(first.read_bytes())
@@ -163,24 +179,24 @@ def test_a_lead_on_another_grid_or_under_another_name_is_refused(small, product)
         Publication(product.parent).run(small.day)
 
 
-def test_a_raster_that_names_other_files_is_not_opened(small, product, tmp_path_factory):
+def test_a_raster_that_names_other_files_is_not_opened(small, old_product, tmp_path_factory):
     """A VRT under the name of a GeoTIFF could read any file or address."""
+    product = old_product
     path = product / f"pm25_{small.day}_T+2.tif"
     elsewhere = tmp_path_factory.mktemp("elsewhere") / "secret.tif"
     elsewhere.write_bytes(path.read_bytes())
     rasterio.shutil.copy(elsewhere, str(path), driver="VRT")
     assert b"secret.tif" in path.read_bytes()
-    (product / SUMS).unlink()
     with pytest.raises(DamagedError, match="products that cranpm wrote"):
         Publication(product.parent).run(small.day)
 
 
-def test_files_beside_a_raster_change_nothing(small, product):
+def test_files_beside_a_raster_change_nothing(small, old_product):
     """GDAL would read scales and missing values from a file beside it; a viewer may have left one."""
+    product = old_product
     wanted = open_publication(product.parent).run(small.day).pm25(1)
     beside = product / f"pm25_{small.day}_T+1.tif.aux.xml"
     beside.write_text('<PAMDataset><PAMRasterBand band="1"><Scale>9</Scale></PAMRasterBand></PAMDataset>')
-    (product / SUMS).unlink()
     assert np.array_equal(open_publication(product.parent).run(small.day).pm25(1), wanted, equal_nan=True)
 
 
@@ -191,8 +207,6 @@ def test_a_file_that_was_added_is_refused(small, product):
 
 
 def test_a_copy_without_links_can_be_read(small, product, tmp_path):
-    import shutil
-
     shutil.copytree(product, tmp_path / "copied" / str(small.day))
     run = open_publication(tmp_path / "copied").run(small.day)
     assert run.checked
@@ -250,8 +264,6 @@ def test_the_background_thread_works_and_ends(small, product, monkeypatch):
 
 
 def test_the_folder_of_a_run_that_is_gone_is_named(small, product):
-    import shutil
-
     publication = Publication(product.parent)
     publication.run(small.day)
     shutil.rmtree(product.resolve())
@@ -347,3 +359,95 @@ def test_no_folder_is_refused(tmp_path):
         open_publication(tmp_path / "none")
     with pytest.raises(AbsentError, match="forecasts in"):
         open_publication(tmp_path).newest()
+
+
+@pytest.mark.parametrize("form", ["nc", "zarr", "tif"])
+def test_a_product_that_lost_its_checksums_or_a_lead_is_refused(small, archive, tmp_path, form):
+    product = publish(small, archive, tmp_path, (form,))
+    kept = (product / SUMS).read_text()
+    (product / SUMS).unlink()
+    with pytest.raises(DamagedError, match="SHA256SUMS beside the"):
+        Publication(tmp_path).run(small.day)
+    (product / SUMS).write_text(kept)
+    assert Publication(tmp_path).run(small.day).checked
+    if form == "tif":
+        (product / f"pm25_{small.day}_T+2.tif").unlink()
+        write_sums(product)
+        with pytest.raises(DamagedError, match=r"the leads \[1, 2, 10\] in the tif"):
+            Publication(tmp_path).run(small.day)
+
+
+def test_a_version_that_had_checksums_is_never_read_without_them(small, old_product):
+    """Also one of an old version, which does not state that it has them."""
+    write_sums(old_product)
+    publication = Publication(old_product.parent)
+    assert publication.run(small.day).checked
+    (old_product / SUMS).unlink()
+    for _ in range(2):
+        with pytest.raises(DamagedError, match="as before"):
+            publication.run(small.day)
+        (old_product / "notes.txt").touch()
+
+
+@pytest.mark.parametrize("error", [RuntimeError("NetCDF: HDF error"), OverflowError("too large")])
+def test_whatever_a_library_says_of_a_damaged_file_is_one_sentence(small, product, monkeypatch, error):
+    def fail(path):
+        raise error
+
+    monkeypatch.setattr("cranpm.forecasting.publication.stacks.opened", fail)
+    with pytest.raises(DamagedError, match=str(error)):
+        Publication(product.parent).run(small.day)
+
+
+@pytest.mark.parametrize("form", ["nc", "zarr", "tif"])
+def test_a_run_that_is_published_again_while_it_is_read_says_so(small, archive, tmp_path, form):
+    publish(small, archive, tmp_path, (form,))
+    run = open_publication(tmp_path).newest()
+    run.pm25(1)
+    publish(small, archive, tmp_path, (form,))
+    with pytest.raises(AbsentError, match=r"published again while it was read.*Give the command again"):
+        run.pm25(1)
+
+
+def test_another_file_under_the_same_path_is_read_anew(small, archive, tmp_path):
+    """A folder without links, as copies are, may be replaced in place."""
+    copied = tmp_path / "copied" / str(small.day)
+    for added in (0, 5):
+        product = publish(replace(small, fields=small.fields + added), archive, tmp_path / "made", ("tif",))
+        shutil.rmtree(copied, ignore_errors=True)
+        shutil.copytree(product, copied)
+        found = open_publication(copied.parent).run(small.day).pm25(1)
+        assert np.nanmax(np.abs(found - small.of(1) - added)) <= 0.0501
+
+
+def days_of(small, archive, folder, count):
+    """Runs of some start days, newest first."""
+    days = [small.day - timedelta(days=n) for n in range(count)]
+    for day in days:
+        publish(replace(small, day=day), archive, folder, ("tif",))
+    return days
+
+
+def test_the_newest_run_is_found_without_reading_the_others(small, archive, tmp_path, monkeypatch):
+    days, opened = days_of(small, archive, tmp_path, 3), []
+    honest = reader.open_run
+    monkeypatch.setattr(reader, "open_run", lambda *given: opened.append(given[1]) or honest(*given))
+    next((tmp_path / str(days[0])).glob("*.tif")).unlink()
+    assert Publication(tmp_path).newest().day == days[1]
+    assert opened == [str(day) for day in days[:2]]
+
+
+def test_all_runs_are_compared_in_turn_and_none_stops_the_others(small, archive, tmp_path, monkeypatch):
+    monkeypatch.setattr(watch, "AT_A_TIME", 2)
+    days, compared = days_of(small, archive, tmp_path, 3), []
+    publication = Publication(tmp_path)
+
+    def recheck(run, pause):
+        compared.append(run.day)
+        raise RuntimeError("something unforeseen")
+
+    monkeypatch.setattr(publication, "recheck", recheck)
+    watching = Watch(publication)
+    for _ in range(3):
+        watching.check()
+    assert compared == [*days, *days[:2]]

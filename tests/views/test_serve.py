@@ -33,11 +33,11 @@ from cranpm.core.files import write_sums
 from cranpm.core.grid import Grid
 from cranpm.core.packing import PUBLISHED
 from cranpm.forecasting.engine import predict
-from cranpm.forecasting.publication import Publication, find_product, publish, rasters
+from cranpm.forecasting.publication import Publication, find_product, publish, rasters, writer
 from cranpm.forecasting.publication.geotiff import write_cog
 from cranpm.forecasting.publication.points import point
 from cranpm.views.figures.style import EXCEEDANCE, INDEX, PM25
-from cranpm.views.serve import archive_view, connections, create_app, raster_cache, service
+from cranpm.views.serve import archive_view, connections, create_app, raster_cache, service, tiles
 from cranpm.views.serve.tiles import colours
 
 PO = (45.2, 9.7)
@@ -671,8 +671,12 @@ def test_the_newest_run_may_vanish_while_it_is_served(archive, tmp_path):
         assert client.get("/api/runs").json()["runs"] == []
 
 
-def test_products_without_checksums_say_so(archive, tmp_path):
-    older, _ = two_runs(archive, tmp_path)
+def test_products_without_checksums_say_so(archive, tmp_path, monkeypatch):
+    """Those of old versions; new ones state that they have them."""
+    two_runs(archive, tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(writer, "_with_contents", lambda forecast: forecast)
+        older = publish(forecast_from(archive, archive.days[1]), archive, tmp_path, ("tif",))
     (older / "SHA256SUMS").unlink()
     with TestClient(create_app(tmp_path)) as client:
         assert [run["checked"] for run in client.get("/api/runs").json()["runs"]] == [True, False]
@@ -715,3 +719,25 @@ def test_connections_without_a_request_do_not_keep_others_out(folder, monkeypatc
             connection.close()
         server.should_exit = True
         thread.join()
+
+
+def test_a_folder_that_is_replaced_in_place_gives_new_tiles(archive, tmp_path):
+    """A copy without links: the path stays, the version does not."""
+    copied, bodies = tmp_path / "copied" / str(archive.days[1]), []
+    for scale in (1.0, 3.0):
+        made = publish(forecast_from(archive, archive.days[1], scale), archive, tmp_path / "made", ("tif",))
+        shutil.rmtree(copied, ignore_errors=True)
+        shutil.copytree(made, copied)
+        run = Publication(copied.parent).newest()
+        bodies.append(tiles.tile("pm25", run.raster(1), *TILE))
+        assert bodies[-1] == tiles.draw_tile("pm25", made.resolve() / run.raster(1).name, *TILE)
+    assert bodies[0] != bodies[1]
+
+
+def test_health_fails_when_checksums_are_no_longer_compared(folder, monkeypatch):
+    with TestClient(create_app(folder)) as client:
+        assert client.get("/api/health").json()["status"] == "ok"
+        with monkeypatch.context() as patched:
+            patched.setattr(client.app.state.service.watch, "_thread", threading.Thread())  # one that is not alive
+            answer = client.get("/api/health")
+        assert (answer.status_code, answer.json()["status"]) == (503, "unwatched")

@@ -66,7 +66,7 @@ def forecast(
     from cranpm.forecasting.engine import default_leads
     from cranpm.forecasting.hindcast import Job
     from cranpm.forecasting.publication import check_formats
-    from cranpm.network.precision import parse_precision
+    from cranpm.network.precision import best_precision, parse_precision
     from cranpm.views.figures import product_maps  # noqa: F401  registers the format png
     from cranpm.weights import find_weights
 
@@ -83,7 +83,7 @@ def forecast(
         formats=wanted,
         region=parse_region(region, opened.domain.fine) if region else EVERYWHERE,
         degrade=degrade,
-        precision=parse_precision(precision) if precision else None,
+        precision=parse_precision(precision) if precision else best_precision(),
         compiled=compiled,
         keep=len(days) > 1,
     )

@@ -69,14 +69,19 @@ def parse_days(text: str) -> DayRange:
 def parse_leads(text: str) -> tuple[int, ...]:
     """Leads in days from `1,2,3`: each once, from 1 to `LONGEST_LEAD`."""
     parts = [part.strip() for part in text.split(",")]
-    leads = tuple(int(part) for part in parts if re.fullmatch(r"[0-9]{1,9}", part))
-    if len(leads) != len(parts) or len(set(leads)) != len(leads) or not all(1 <= n <= LONGEST_LEAD for n in leads):
+    return check_leads([int(part) if re.fullmatch(r"[0-9]{1,9}", part) else 0 for part in parts], text)
+
+
+def check_leads(leads: Sequence[int], text: str | None = None) -> tuple[int, ...]:
+    """These leads, in days; refused unless there is one, each once, from 1 to `LONGEST_LEAD`. `text` named them."""
+    if not leads or len(set(leads)) != len(leads) or any(lead not in range(1, LONGEST_LEAD + 1) for lead in leads):
+        found = text or ", ".join(map(str, leads)) or "none"
         raise CranpmError(
             expected=f"leads in days from 1 to {LONGEST_LEAD}, each once",
-            found=text if len(text) <= 80 else f"{text[:80]}...",
-            remedy="For example --leads 1,2,3.",
+            found=found if len(found) <= 80 else f"{found[:80]}...",
+            remedy="For example 1,2,3.",
         )
-    return leads
+    return tuple(int(lead) for lead in leads)
 
 
 def reach(day: date, leads: Sequence[int] = LEADS) -> DayRange:

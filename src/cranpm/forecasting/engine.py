@@ -12,7 +12,7 @@ from cranpm import __version__
 from cranpm.archive.store import Archive
 from cranpm.baselines import Persistence
 from cranpm.core.allocator import keep_freed_memory
-from cranpm.core.days import LEADS
+from cranpm.core.days import LEADS, check_leads
 from cranpm.core.grid import EVERYWHERE, TILE, Array, Window
 from cranpm.forecasting.checks import check, refuse_inputs, replacements
 from cranpm.forecasting.forecast import Forecast
@@ -42,7 +42,8 @@ def predict(
 
     Without `leads`, all that the weights were trained for.
     """
-    grid, leads = archive.domain.fine.window(*region), tuple(sorted(leads or default_leads(weights)))
+    leads = tuple(sorted(check_leads(default_leads(weights) if leads is None else leads)))
+    grid = archive.domain.fine.window(*region)
     instead, degraded = replacements(archive, day, weights.card if weights else None, degrade)
     today = archive.pm25(day, region)
     provenance: dict[str, Any] = {
@@ -76,6 +77,7 @@ def predict(
             "stations_in_loss": weights.card.stations_in_loss,
             "weights_source": weights.card.source or "not recorded",
             "precision": precision,
+            "compiled": compiled,
             "tiles": len(plan),
         }
     np.maximum(fields, 0, out=fields)

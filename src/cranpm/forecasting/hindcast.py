@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
 from pathlib import Path
@@ -32,7 +32,8 @@ class Job:
     formats: tuple[str, ...]
     region: Window = EVERYWHERE
     degrade: bool = False
-    precision: Precision | None = None
+    precision: Precision = field(default_factory=best_precision)
+    """Chosen once, where the job is made: workers on other processors compute in the same one."""
     compiled: bool = False
     keep: bool = False
     """Whether a day that was published from the same archive and weights is left as it is."""
@@ -80,9 +81,11 @@ def _is_published(day: date, job: Job) -> bool:
         "software": f"cranpm {__version__}",
         "archive_snapshot": job.archive.snapshot,
         "weights_sha256": job.weights_sha256,
-        "precision": (job.precision or best_precision()) if job.weights_sha256 else None,
+        "precision": job.precision if job.weights_sha256 else None,
+        "compiled": job.compiled if job.weights_sha256 else None,
     }
     same = all(run.provenance.get(name) == value for name, value in wanted.items())
+    same = same and (job.degrade or not run.degraded)
     grid = job.archive.domain.fine.window(*job.region)
     return same and run.checked and run.leads == tuple(sorted(job.leads)) and run.grid == grid and _has(run, job)
 

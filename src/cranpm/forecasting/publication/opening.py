@@ -25,6 +25,11 @@ from cranpm.forecasting.publication.run import AbsentError, DamagedError, Run
 REMEDY = "Make the forecast again."
 HIGHEST = round(PM25_CEILING_UGM3 / STEP_UGM3)
 EPOCH = date(1970, 1, 1)
+FAULTS = (
+    *(rasterio.errors.RasterioError, OSError, LookupError, ValueError, TypeError, AttributeError, ArithmeticError),
+    RuntimeError,  # how the HDF library says that it cannot read
+)
+"""What libraries raise on damaged files."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +51,14 @@ def open_run(folder: Path, day: str, version: str) -> Run:
             check_files(folder, day)
         found = dict(_contents(folder, day))
         _check_agreement(found, day)
+        _check_whole(found, day, checked)
         _check_values(folder, day, found, thorough=not checked)
         return _described(folder, day, version, found, checked)
     except (AbsentError, DamagedError):
         raise
     except CranpmError as error:
         raise DamagedError(expected=error.expected, found=error.found, remedy=REMEDY) from None
-    except (rasterio.errors.RasterioError, OSError, LookupError, ValueError, TypeError, AttributeError) as error:
+    except FAULTS as error:
         raise DamagedError(
             expected=f"products that cranpm wrote in {day}", found=str(error)[:300], remedy=REMEDY
         ) from None
@@ -145,6 +151,16 @@ def _check_agreement(found: dict[str, Contents], day: str) -> None:
                 f"{first} and {name} of {day} with the same leads and grid",
                 f"{one.leads}, {one.grid} and {other.leads}, {other.grid}",
             )
+
+
+def _check_whole(found: dict[str, Contents], day: str, checked: bool) -> None:
+    """Refuse a product that lacks the checksums or a lead that it states; products of old versions state neither."""
+    for form, contents in found.items():
+        stated = json.loads(contents.attributes["provenance"])
+        if "checksums" in stated and not checked:
+            _refuse(f"{stated['checksums']} beside the {form} of {day}", "none")
+        if "leads" in stated and sorted(stated["leads"]) != sorted(contents.leads):
+            _refuse(f"the leads {stated['leads']} in the {form} of {day}", str(list(contents.leads)))
 
 
 def _check_values(folder: Path, day: str, found: dict[str, Contents], thorough: bool) -> None:

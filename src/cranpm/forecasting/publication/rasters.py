@@ -18,9 +18,19 @@ KEPT_OPEN = 24
 """Files that each thread keeps open; a file may be read by one thread only."""
 
 
+Identity = tuple[Path, int, int, int]
+"""Path, inode, size and time of change: another file under the same path has another one."""
+
+
+def identity(path: Path) -> Identity:
+    """What tells a file from one that replaces it."""
+    state = path.stat()
+    return path, state.st_ino, state.st_size, state.st_mtime_ns
+
+
 class _Open(threading.local):
     def __init__(self) -> None:
-        self.files: OrderedDict[tuple[Path, int | None], rasterio.DatasetReader] = OrderedDict()
+        self.files: OrderedDict[tuple[Identity, int | None], rasterio.DatasetReader] = OrderedDict()
 
 
 _open = _Open()
@@ -28,7 +38,7 @@ _open = _Open()
 
 def opened(path: Path, overview: int | None = None) -> rasterio.DatasetReader:
     """The file, or one of its overviews."""
-    key = (path, overview)
+    key = (identity(path), overview)
     if key not in _open.files:
         _open.files[key] = open_geotiff(path, overview)
     _open.files.move_to_end(key)

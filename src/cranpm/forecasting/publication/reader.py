@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 
 from cranpm.core.errors import CranpmError
-from cranpm.core.files import check_sums, read_sums
+from cranpm.core.files import SUMS, check_sums, read_sums
 from cranpm.forecasting.publication import names
 from cranpm.forecasting.publication.opening import REMEDY, open_run
 from cranpm.forecasting.publication.run import AbsentError, DamagedError, Run
@@ -25,6 +25,7 @@ class Publication:
         self.folder = Path(folder).resolve()
         self._lock = threading.Lock()
         self._opened: dict[tuple[str, str], tuple[Stamp, Run | CranpmError]] = {}
+        self._had_sums: set[tuple[str, str]] = set()
 
     def __reduce__(self) -> tuple[type["Publication"], tuple[Path]]:
         """Other processes check for themselves."""
@@ -74,15 +75,17 @@ class Publication:
 
     def newest(self) -> Run:
         """The run of the newest start day that can be read."""
-        runs, left_out = self.runs()
-        if not runs:
-            reasons = "; ".join(str(error) for error in left_out.values())
-            raise AbsentError(
-                expected=f"forecasts in {self.folder}",
-                found=reasons or "none",
-                remedy="Make one with `cranpm forecast --out`.",
-            )
-        return runs[0]
+        reasons = []
+        for day in self.days():
+            try:
+                return self.run(day)
+            except CranpmError as error:
+                reasons.append(str(error))
+        raise AbsentError(
+            expected=f"forecasts in {self.folder}",
+            found="; ".join(reasons) or "none",
+            remedy="Make one with `cranpm forecast --out`.",
+        )
 
     def identity(self, day: date) -> str | None:
         """A text that changes when the product of a day does; None where there is none. Nothing is checked."""
@@ -138,10 +141,22 @@ class Publication:
             with self._lock:
                 known = self._opened.get(key)
                 if known is None or known[0] != stamp:
-                    known = self._opened[key] = (stamp, _outcome(folder, day, version))
+                    known = self._opened[key] = (stamp, self._outcome(folder, day, version))
         if isinstance(known[1], CranpmError):
             raise known[1]
         return known[1]
+
+    def _outcome(self, folder: Path, day: str, version: str) -> Run | CranpmError:
+        """The run, or why it is refused; a version that had checksums is never read without them."""
+        try:
+            run = open_run(folder, day, version)
+        except CranpmError as error:
+            return error
+        if run.checked:
+            self._had_sums.add((day, version))
+        elif (day, version) in self._had_sums:
+            return DamagedError(expected=f"{SUMS} in {day}, as before", found="none", remedy=REMEDY)
+        return run
 
 
 def open_publication(folder: Path | str) -> Publication:
@@ -162,13 +177,6 @@ def find_product(path: Path) -> Run:
     if names.is_day(path.name) and (path.is_symlink() or path.is_dir()):
         return Publication(path.parent).run(path.name)
     return open_publication(path).newest()
-
-
-def _outcome(folder: Path, day: str, version: str) -> Run | CranpmError:
-    try:
-        return open_run(folder, day, version)
-    except CranpmError as error:
-        return error
 
 
 def _stamp(folder: Path) -> Stamp:

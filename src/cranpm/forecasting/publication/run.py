@@ -6,6 +6,8 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from rasterio.errors import RasterioIOError
+
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import EVERYWHERE, Array, Grid, Window
 from cranpm.core.packing import PUBLISHED
@@ -61,10 +63,17 @@ class Run:
         """(row, column) int16 steps of 0.1 ug m-3 in a window of the grid; `PUBLISHED.missing` where there is none."""
         self.check_lead(lead)
         rows, cols = (slice(*part.indices(size)[:2]) for part, size in zip(window, self.grid.shape, strict=True))
-        if "tif" in self.formats:
-            return rasters.window(self.raster(lead), rows, cols)
-        name = names.netcdf(self.day) if "nc" in self.formats else names.zarr(self.day)
-        return stacks.window(self.folder / name, self.leads.index(lead), rows, cols)
+        try:
+            if "tif" in self.formats:
+                return rasters.window(self.raster(lead), rows, cols)
+            name = names.netcdf(self.day) if "nc" in self.formats else names.zarr(self.day)
+            return stacks.window(self.folder / name, self.leads.index(lead), rows, cols)
+        except (RasterioIOError, FileNotFoundError):
+            raise AbsentError(
+                expected=f"the files of {self.day} in {self.folder}",
+                found="them gone or unreadable: published again while it was read",
+                remedy="Give the command again.",
+            ) from None
 
     def pm25(self, lead: int, window: Window = EVERYWHERE) -> Array:
         """(row, column) float32 PM2.5 of a lead, ug m-3; NaN where there is none."""

@@ -1,10 +1,12 @@
 """The one writer of products: a new version appears whole, on disk and with checksums, or not at all."""
 
+import os
 import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ import numpy as np
 from cranpm.archive.day_data import PM25_CEILING_UGM3
 from cranpm.archive.store import Archive
 from cranpm.core.errors import CranpmError
-from cranpm.core.files import point_to, sync, write_sums
+from cranpm.core.files import SUMS, point_to, sync, write_sums
 from cranpm.forecasting.forecast import Forecast
 from cranpm.forecasting.publication import names
 from cranpm.forecasting.publication.formats import FORMATS, check_formats
@@ -36,10 +38,11 @@ def publish(
     public = Path(folder) / str(forecast.day)
     old = _replaced(public)
     version = public.parent / names.hidden(forecast.day, secrets.token_hex(4))
-    with _whole(version):
+    stated = _with_contents(forecast)
+    with _whole(version, public):
         version.mkdir(parents=True)
         for name in dict.fromkeys(formats):
-            FORMATS[name].write(forecast, archive, version, on_file)
+            FORMATS[name].write(stated, archive, version, on_file)
         write_sums(version)
         _sync_all(version)
         point_to(public, version.name)
@@ -60,21 +63,38 @@ def _check_range(forecast: Forecast) -> None:
         )
 
 
+def _with_contents(forecast: Forecast) -> Forecast:
+    """The provenance also says what a whole product has: readers refuse one without it."""
+    return replace(
+        forecast, provenance={**forecast.provenance, "checksums": SUMS, "leads": sorted(map(int, forecast.leads))}
+    )
+
+
 @contextmanager
-def _whole(version: Path) -> Iterator[None]:
-    """Remove the unfinished version where anything fails; a full disk is said in one sentence."""
+def _whole(version: Path, public: Path) -> Iterator[None]:
+    """Remove the version where anything fails before it is published; a full disk is said in one sentence."""
     try:
         yield
     except (OSError, RuntimeError) as error:  # RuntimeError: how the HDF library says that it cannot write
-        shutil.rmtree(version, ignore_errors=True)
+        remedy = "Make room or name another folder; what was published before is untouched."
+        if not _discard(version, public):
+            remedy = "The new product can be read, but a power cut may take it back: make the forecast again."
         raise CranpmError(
             expected=f"to write the product in {version.parent}",
             found=getattr(error, "strerror", None) or str(error),
-            remedy="Make room or name another folder; what was published before is untouched.",
+            remedy=remedy,
         ) from None
     except BaseException:
-        shutil.rmtree(version, ignore_errors=True)
+        _discard(version, public)
         raise
+
+
+def _discard(version: Path, public: Path) -> bool:
+    """Remove a version unless it is the published one; whether it was removed."""
+    if public.is_symlink() and os.readlink(public) == version.name:
+        return False
+    shutil.rmtree(version, ignore_errors=True)
+    return True
 
 
 def _sync_all(version: Path) -> None:

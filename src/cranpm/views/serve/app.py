@@ -88,12 +88,14 @@ def _refuse_well(app: FastAPI) -> None:
 def _all_runs(app: FastAPI, service: Service) -> None:
     """Routes about the whole folder."""
 
-    @app.get("/api/health", responses={503: {"model": models.Health, "description": "Stale, damaged or empty."}})
+    @app.get("/api/health", responses={503: {"model": models.Health, "description": "See its status."}})
     def health(response: Response) -> models.Health:
-        """Fails when there is no forecast, or when the newest one is damaged or too old."""
+        """Fails when there is no forecast, the newest one is damaged or too old, or checksums are not compared."""
         runs, left_out = service.publication.runs("tif")
         newest = runs[0] if runs else None
         status, reason = _health(newest, left_out, service.stale_after_hours)
+        if not reason and service.watch.failed:
+            status, reason = "unwatched", "checksums are no longer compared in the background: start the server again"
         response.status_code = 503 if reason else 200
         return models.Health(
             status=status,
@@ -126,7 +128,7 @@ def _all_runs(app: FastAPI, service: Service) -> None:
 
 def _health(
     newest: Run | None, left_out: Mapping[date, CranpmError], stale_after_hours: float
-) -> tuple[Literal["ok", "stale", "damaged", "empty"], str]:
+) -> tuple[Literal["ok", "stale", "damaged", "empty", "unwatched"], str]:
     """The status, and why it fails; empty if it does not."""
     damaged = [day for day, error in left_out.items() if isinstance(error, DamagedError)]
     if damaged and (newest is None or max(damaged) > newest.day):

@@ -15,7 +15,7 @@ class Refusal(BaseModel):
 class Health(BaseModel):
     """Whether there is a map, and a recent one."""
 
-    status: Literal["ok", "stale", "damaged", "empty"]
+    status: Literal["ok", "stale", "damaged", "empty", "unwatched"]
     reason: str = Field(description="Why it fails; empty if it does not.")
     newest: date | None
     age_hours: float | None

@@ -93,7 +93,7 @@ class Service:
             return forecast
         day = run.day if variable == "change" else run.valid(lead)
         minuend = None if variable == "truth" else lead
-        key = (view.archive.snapshot, day, run.grid, minuend and forecast)
+        key = (view.archive.snapshot, day, run.grid, minuend and (run.version, forecast))
         field = partial(_field, view, run, day, minuend)
         return await _patient(asyncio.shield(asyncio.wrap_future(self.rasters.raster(key, run.grid, field))))
 

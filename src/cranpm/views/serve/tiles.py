@@ -81,8 +81,14 @@ def draw_tile(variable: str, raster: Path, z: int, x: int, y: int) -> bytes:
     return colours(variable).paint(rasters.tile(raster, z, x, y))
 
 
-tile = lru_cache(maxsize=KEPT_TILES)(draw_tile)
-"""The same; the most recent tiles are kept in memory."""
+def tile(variable: str, raster: Path, z: int, x: int, y: int) -> bytes:
+    """The same; the most recent tiles are kept in memory while the file stays the same."""
+    return _kept_tile(rasters.identity(raster), variable, z, x, y)
+
+
+@lru_cache(maxsize=KEPT_TILES)
+def _kept_tile(raster: rasters.Identity, variable: str, z: int, x: int, y: int) -> bytes:
+    return draw_tile(variable, raster[0], z, x, y)
 
 
 @cache
