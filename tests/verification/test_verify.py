@@ -333,6 +333,46 @@ def test_records_are_made_again_when_something_changed(month, tmp_path):
     assert counted(*month.days[1:20]) == 1
 
 
+def test_sums_with_a_flipped_bit_are_made_again(plan, done, tmp_path):
+    folder, kept, _ = done
+    shutil.copytree(folder / "days", tmp_path / "days")
+    path = tmp_path / "days" / f"{kept[0]}.npz"
+    damaged = bytearray(path.read_bytes())
+    with np.load(path) as stored:
+        sampled = stored["sampled"].tobytes()
+    damaged[damaged.index(sampled) + len(sampled) // 2] ^= 1
+    path.write_bytes(damaged)
+    verify(plan, kept, tmp_path)
+    assert np.array_equal(load_days(tmp_path, kept)[0].sampled, load_days(folder, kept)[0].sampled, equal_nan=True)
+
+
+def test_a_day_published_again_while_it_is_measured_is_measured_again(archive, tmp_path, monkeypatch):
+    """Sums are stored with the identity of the forecast that they are of."""
+    day, folder, measured = archive.days[1], tmp_path / "ours", []
+    sound = predict(archive, day, None, (1,))
+    publish(sound, archive, folder, ("nc",))
+
+    def measure_and_publish(day, plan, *rest):
+        sums = measure_day(day, plan, *rest)
+        if not measured:
+            publish(replace(sound, fields=sound.fields + np.float32(3)), archive, folder, ("nc",))
+        measured.append(sums)
+        return sums
+
+    monkeypatch.setattr(run, "_measure", measure_and_publish)
+    plan = Plan(archive, [Product("ours", folder, archive.domain.fine)], (1,), statistics=("errors",))
+    verify(plan, [day], tmp_path / "out")
+    assert len(measured) == 2
+    stored = load_days(tmp_path / "out", [day])[0].sampled
+    assert np.nanmean(stored - measured[0].sampled) == pytest.approx(3, abs=0.01)
+
+
+@pytest.mark.parametrize("leads", [(), (1, 1), (0,), (31,)])
+def test_leads_of_a_plan_are_checked(plan, tmp_path, leads):
+    with pytest.raises(CranpmError, match="leads in days from 1 to 30, each once"):
+        verify(replace(plan, leads=leads), plan.archive.days[1:3], tmp_path)
+
+
 def test_scores_hold_what_reliability_needs(scores):
     """Shares of bins over all pixels, means of the truth by its bin, and pairs at stations by the forecast's bin."""
     found = summarise(scores, "persistence").of(scores.names[0], 1)

@@ -1,11 +1,12 @@
 """From days, methods and an archive to sums: one file per day, so that any stop loses at most the days under way."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import lru_cache
 from pathlib import Path
+from struct import error as StructError
 from typing import Any
 from zipfile import BadZipFile
 
@@ -14,6 +15,7 @@ import numpy as np
 from cranpm.archive.day_data import Quality
 from cranpm.archive.store import Archive
 from cranpm.core.cluster import Pool
+from cranpm.core.days import parse_leads
 from cranpm.core.errors import CranpmError
 from cranpm.core.files import whole_file
 from cranpm.verification.day import DaySums, Geometry, measure, places
@@ -51,6 +53,7 @@ class Plan:
             raise CranpmError(
                 expected="errors among the statistics", found=", ".join(self.statistics), remedy="Add errors."
             )
+        parse_leads(",".join(map(str, self.leads)) or "none")
 
     def identity(self, day: date) -> str:
         """Changes with anything that the sums of a day depend on."""
@@ -92,13 +95,28 @@ def verify(
         raise CranpmError(expected="days to verify", found=first or "none", remedy="Choose days that all have.")
     target = Path(folder) / DAYS
     target.mkdir(parents=True, exist_ok=True)
-    todo = [day for day in kept if not _done(target / f"{day}.npz", plan.identity(day))]
-    on_day(len(kept) - len(todo), len(kept))
-    if todo:
-        for number, (day, sums) in enumerate(pool.each(_measure, todo, pool.share(plan)), len(kept) - len(todo) + 1):
-            _write(target / f"{day}.npz", plan.identity(day), sums)
-            on_day(number, len(kept))
+    identities = {day: plan.identity(day) for day in kept}
+    todo = {day: known for day, known in identities.items() if not _done(target / f"{day}.npz", known)}
+    finished = len(kept) - len(todo)
+    on_day(finished, len(kept))
+    for day, identity, sums in _measured(plan, todo, pool) if todo else ():
+        _write(target / f"{day}.npz", identity, sums)
+        finished += 1
+        on_day(finished, len(kept))
     return kept, left_out
+
+
+def _measured(plan: Plan, todo: dict[date, str], pool: Pool) -> Iterator[tuple[date, str, DaySums]]:
+    """Days with the identity that their sums are of: a day that changed while it was measured is measured again."""
+    shared = pool.share(plan)
+    while todo:
+        changed = {}
+        for day, sums in pool.each(_measure, list(todo), shared):
+            if (now := plan.identity(day)) == todo[day]:
+                yield day, now, sums
+            else:
+                changed[day] = now
+        todo = changed
 
 
 def _measure(day: date, plan: Plan) -> DaySums:
@@ -125,8 +143,9 @@ def _done(path: Path, identity: str) -> bool:
         return False
     try:
         with np.load(path) as stored:
-            return str(stored[IDENTITY]) == identity
-    except (OSError, ValueError, KeyError, BadZipFile):
+            contents = {name: stored[name] for name in stored.files}  # zip compares the checksum of what is read
+            return str(contents[IDENTITY]) == identity
+    except (OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError, BadZipFile, StructError):
         return False  # damaged: made again
 
 
