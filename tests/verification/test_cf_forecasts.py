@@ -138,6 +138,13 @@ def with_attributes(found: xarray.Dataset, **attributes) -> xarray.Dataset:
     return found.assign(conc=found.conc.drop_attrs().assign_attrs(attributes))
 
 
+def with_bounds(found: xarray.Dataset, dimensions, values) -> xarray.Dataset:
+    """Bounds as bare numbers, in the unit of the times."""
+    found.time.attrs["bounds"] = "edges"
+    found.time.encoding["units"] = "hours since 2020-01-01"
+    return found.assign(edges=(dimensions, values))
+
+
 UNIT, NAME = "ncatted -a units", "ncatted -a standard_name"
 FAULTS = {
     "no unit": (lambda f: with_attributes(f, standard_name=STANDARD_NAMES[0]), f"or ug m-3 .*; found none.*{UNIT}"),
@@ -154,6 +161,26 @@ FAULTS = {
     "micrograms called kilograms": (lambda f: dataset(units="kg m-3"), f"by its units.*{UNIT}"),
     "a small box": (lambda f: f.isel(lat=slice(3, 6)), "a grid that covers N 46"),
     "only today": (lambda f: f.assign_coords(frt=f.frt + np.timedelta64(5, "D")), "days after the start day"),
+    "a period that contradicts": (
+        lambda f: f.assign_coords(forecast_period=("time", [5, 6], {"units": "days"})),
+        "a forecast_period of 1 day, 12:00:00.*found 5 days",
+    ),
+    "maxima": (lambda f: f.assign(conc=f.conc.assign_attrs(cell_methods="time: maximum")), "found time: maximum"),
+    "points": (lambda f: f.assign(conc=f.conc.assign_attrs(cell_methods="area: mean time: point")), "daily means"),
+    "two times": (
+        lambda f: f.assign_coords(other=("time", f.time.values, {"standard_name": "time"})),
+        "one coordinate with the standard name time.*found time, other",
+    ),
+    "a missing period": (
+        lambda f: f.assign_coords(forecast_period=("time", [1, np.nan], {"units": "days"})),
+        "missing or impossible",
+    ),
+    "an endless period": (
+        lambda f: f.assign_coords(forecast_period=("time", [1, 1e30], {"units": "days"})),
+        "missing or impossible",
+    ),
+    "missing bounds": (lambda f: with_bounds(f, ("time", "bnds"), [[0.0, np.nan]] * 2), "two bounds.*missing values"),
+    "flat bounds": (lambda f: with_bounds(f, ("time",), [0.0, 1.0]), r"two bounds of every time.*shape \(2,\)"),
     "nothing but gaps": (lambda f: f.assign(conc=f.conc.copy(data=f.conc * np.nan)), "values in every field"),
 }
 
@@ -206,3 +233,14 @@ def test_the_command_verifies_it_beside_persistence(archive, tmp_path, monkeypat
     assert run_cli(monkeypatch, *line) == 0
     row = next(row for row in (tmp_path / "out/table1-1km.csv").read_text().splitlines() if row.startswith("theirs"))
     assert "0.00" in row.split(",")
+
+
+def test_a_folder_per_day_by_others_is_not_taken_for_ours(tmp_path):
+    (tmp_path / str(START)).mkdir()
+    dataset().to_netcdf(tmp_path / str(START) / "f.nc")
+    assert isinstance(open_forecasts("theirs", tmp_path, FINE), CfForecasts)
+
+
+def test_a_file_by_cranpm_is_read_as_any_other(tmp_path):
+    dataset().assign_attrs(source="persistence, cranpm 1", provenance="{}").to_netcdf(tmp_path / "x.nc")
+    assert open_forecasts("ours", tmp_path / "x.nc", FINE).leads(START) == (1, 2)

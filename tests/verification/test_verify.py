@@ -477,6 +477,8 @@ def test_without_leads_those_count_that_all_forecasts_have():
 
     assert common_leads([method("a", 1, 2, 4, 12), method("b", 4, 12, 5), method("simple")], [day]) == (4, 12)
     assert common_leads([method("simple")], [day]) == (1, 2, 3)
+    fewer = SimpleNamespace(name="f", identity=lambda day: "f", leads=lambda at: (1, 2) if at == day else (2, 3))
+    assert common_leads([fewer], [day, date(2022, 1, 2)]) == (2,)
     with pytest.raises(
         CranpmError, match=r"a lead that all forecasts from 2022-01-01 have; found a: \(1,\); b: \(2,\)"
     ):

@@ -48,7 +48,7 @@ def experiment(
     from cranpm.experiments.spec import load_experiment
     from cranpm.experiments.worlds import make_worlds, scored_days
 
-    opened, changes, place = Archive(archive), list(override or ()), work or folder
+    opened, changes, place = Archive(archive), list(override or ()), (work or folder).absolute()
     wanted = {name: load_experiment(name, budget) for name in names}
     studies = [Study(one, jobs_of(one, opened, changes), folder / Path(name).stem) for name, one in wanted.items()]
     every = [job for study in studies for job in study.jobs]

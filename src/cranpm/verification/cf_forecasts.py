@@ -14,7 +14,7 @@ import numpy as np
 from cranpm.core.grid import Array, Grid
 from cranpm.core.interpolation import refine
 from cranpm.core.regions import part_of
-from cranpm.providers.readers.netcdf import opened
+from cranpm.providers.readers.netcdf import opened_as_is as opened
 from cranpm.verification.cf_layout import Layout, read_layout, refuse
 
 HIGHEST_UGM3, LOWEST_UGM3, LEAST_MAXIMUM_UGM3 = 5000.0, -1.0, 0.01
@@ -30,7 +30,7 @@ class CfForecasts:
     """Daily PM2.5 by start day and lead from CF NetCDF: one file, or all below a folder."""
 
     def __init__(self, name: str, place: Path | str, grid: Grid):
-        self.name, self.folder, self.grid = name, Path(place), grid
+        self.name, self.folder, self.grid = name, Path(place).absolute(), grid
         files = [self.folder] if self.folder.is_file() else netcdf_files(self.folder)
         self._layouts = [read_layout(path) for path in files]
         self._found: dict[tuple[date, int], tuple[Layout, tuple[int, ...]]] = {}
@@ -64,6 +64,7 @@ class CfForecasts:
 
     def check(self, day: date, leads: Sequence[int]) -> None:
         """Refuse leads that are not there, a grid that does not cover the archive's, and impossible values."""
+        self._last = None  # the file may have changed since
         for lead in leads:
             if (day, lead) not in self._found:
                 refuse(

@@ -12,7 +12,7 @@ import numpy as np
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array
 from cranpm.providers.readers.file_grid import FileGrid
-from cranpm.providers.readers.netcdf import opened
+from cranpm.providers.readers.netcdf import opened_as_is as opened
 
 STANDARD_NAMES = (
     "mass_concentration_of_pm2p5_ambient_aerosol_particles_in_air",
@@ -26,6 +26,7 @@ FACTORS = {"kg": 1e9, "g": 1e6, "mg": 1e3, "ug": 1.0}
 """To ug m-3."""
 LATITUDE, LONGITUDE = ("latitude", "lat"), ("longitude", "lon")
 HOURS = {"days": 24.0, "day": 24.0, "d": 24.0, "hours": 1.0, "hour": 1.0, "h": 1.0, "hr": 1.0}
+LONGEST_HOURS = 24 * 3660
 CALENDARS = ("standard", "gregorian", "proleptic_gregorian")
 DATE = re.compile(r"(?<!\d)(\d{4})-?(\d{2})-?(\d{2})(?!\d)")
 ADD_START = (
@@ -68,7 +69,10 @@ def read_layout(path: Path) -> Layout:
         stored = _variable(file, path)
         lat, lon = _axis(file, stored, path, LATITUDE), _axis(file, stored, path, LONGITUDE)
         place = _place(file, path, lat, lon)
-        fields = _fields(file, stored, path, (lat, lon))
+        try:
+            fields = _fields(file, stored, path, (lat, lon))
+        except (ValueError, TypeError, OverflowError) as error:
+            refuse(path, "times of our calendar", str(error)[:100], "Correct the values and units of its times.")
         transposed = stored.dimensions.index(lat) > stored.dimensions.index(lon)
         source = str(getattr(file, "source", "") or getattr(file, "title", "") or "not stated")
         return Layout(path, stored.name, _factor(stored, path), place, transposed, fields, source[:60])
@@ -143,11 +147,18 @@ def _fields(
 ) -> dict[tuple[date, int], tuple[Any, ...]]:
     """The index of every start day and lead; days up to the start day itself are no forecasts and are left out."""
     beyond = [name for name in stored.dimensions if name not in grid]
-    starts, valids = _times(file, stored, path, beyond)
+    starts, valids, periods = _times(file, stored, path, beyond)
     fields: dict[tuple[date, int], tuple[Any, ...]] = {}
     for place in np.ndindex(*(len(file.dimensions[name]) for name in beyond)):
         at = dict(zip(beyond, place, strict=True))
-        start, valid = (times[tuple(at[name] for name in names)].date() for names, times in (starts, valids))
+        begun, ended = (times[tuple(at[name] for name in names)] for names, times in (starts, valids))
+        start, valid = begun.date(), ended.date()
+        if periods is not None:
+            period = periods[1][tuple(at[name] for name in periods[0])]
+            if abs(ended - begun - period) >= timedelta(days=1):
+                refuse(
+                    path, f"a forecast_period of {ended - begun}, as its times say", str(period), "Correct one of them."
+                )
         index = tuple(at.get(name, slice(None)) for name in stored.dimensions)
         key = (start, (valid - start).days)
         if key in fields:
@@ -159,11 +170,14 @@ def _fields(
     return ahead
 
 
-def _times(file: netCDF4.Dataset, stored: Any, path: Path, beyond: list[str]) -> tuple[Moments, Moments]:
-    """Starts and valid times, from reference time, valid time and period: two of them give the third."""
+def _times(
+    file: netCDF4.Dataset, stored: Any, path: Path, beyond: list[str]
+) -> tuple[Moments, Moments, Periods | None]:
+    """Starts, valid times and stated periods; of reference time, valid time and period two give the third."""
     reference, valid, period = (
-        _coordinate(file, stored, name) for name in ("forecast_reference_time", "time", "forecast_period")
+        _coordinate(file, stored, path, name) for name in ("forecast_reference_time", "time", "forecast_period")
     )
+    _check_means(stored, path, {"time", *(axis.name for axis in (valid, period) if axis is not None)})
     dated = {name for axis in (reference, valid, period) if axis is not None for name in axis.dimensions}
     for name in beyond:
         if name not in dated and len(file.dimensions[name]) > 1:
@@ -187,16 +201,32 @@ def _times(file: netCDF4.Dataset, stored: Any, path: Path, beyond: list[str]) ->
         moments = _combined(start, lengths, 1)
     elif valid is not None:
         moments = _daily(file, valid, moments, path)
-    return start, moments
+    return start, moments, lengths
 
 
-def _coordinate(file: netCDF4.Dataset, stored: Any, name: str) -> Any | None:
+def _check_means(stored: Any, path: Path, times: set[str]) -> None:
+    """Refuse what its cell_methods call other than means over time."""
+    text = str(getattr(stored, "cell_methods", ""))
+    for names, how in re.findall(r"((?:\w+:\s*)+)(\w+)", text):
+        if times & set(re.findall(r"\w+", names)) and how.lower() != "mean":
+            refuse(path, f"daily means (cell_methods time: mean) in {stored.name}", text, DAILY)
+
+
+def _coordinate(file: netCDF4.Dataset, stored: Any, path: Path, name: str) -> Any | None:
     """A time coordinate of the variable by standard name, else by name; it may lie along its dimensions only."""
-    for variable in file.variables.values():
-        called = getattr(variable, "standard_name", None) or variable.name
-        if called == name and set(variable.dimensions) <= set(stored.dimensions) and variable.name != stored.name:
-            return variable
-    return None
+    along = [
+        v for v in file.variables.values() if set(v.dimensions) <= set(stored.dimensions) and v.name != stored.name
+    ]
+    stated = [v for v in along if getattr(v, "standard_name", "") == name]
+    found = stated or [v for v in along if v.name == name and not getattr(v, "standard_name", "")]
+    if len(found) > 1:
+        refuse(
+            path,
+            f"one coordinate with the standard name {name}",
+            ", ".join(v.name for v in found),
+            f"Remove the standard name of the others: ncatted -a standard_name,{found[-1].name},d,, FILE.nc.",
+        )
+    return found[0] if found else None
 
 
 def _moments(variable: Any, path: Path) -> Moments:
@@ -233,6 +263,8 @@ def _periods(variable: Any, path: Path) -> Periods:
             f"Add the unit: ncatted -a units,{variable.name},o,c,days FILE.nc.",
         )
     values = _numbers(variable) * HOURS[units]
+    if not (np.abs(values) < LONGEST_HOURS).all():
+        refuse(path, f"a number of {units} in {variable.name}", "missing or impossible ones", "Correct its values.")
     return variable.dimensions, {i: timedelta(hours=float(values[i])) for i in np.ndindex(values.shape)}
 
 
@@ -257,7 +289,11 @@ def _daily(file: netCDF4.Dataset, valid: Any, moments: Moments, path: Path) -> M
     if bounds is None:
         return moments
     calendar, units = getattr(valid, "calendar", "standard"), getattr(bounds, "units", valid.units)
-    edges = _dates(_numbers(bounds), units, calendar)
+    values = _numbers(bounds)
+    if values.shape != (*valid.shape, 2) or not np.isfinite(values).all():
+        found = "missing values" if values.shape == (*valid.shape, 2) else f"shape {values.shape}"
+        refuse(path, f"two bounds of every {valid.name}", found, f"Correct {bounds.name}, or remove it.")
+    edges = _dates(values, units, calendar)
     dimensions, times = moments
     for index in times:
         low, high = edges[index]

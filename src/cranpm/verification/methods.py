@@ -12,7 +12,7 @@ from cranpm.baselines import SimpleBaseline
 from cranpm.core.days import LEADS
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Grid
-from cranpm.forecasting.publication import Publication, Run
+from cranpm.forecasting.publication import Publication, Run, find_product, names
 from cranpm.verification.cf_forecasts import CfForecasts, netcdf_files
 
 
@@ -94,7 +94,10 @@ class Product:
         return self._publication.identity(day)
 
     def leads(self, day: date) -> tuple[int, ...]:
-        return self._run(day).leads
+        """By the names of GeoTIFFs where there are any: nothing is read for it."""
+        if self._only is not None:
+            return self._only.leads
+        return names.leads_in(self._publication.folder / str(day), day, "tif") or self._run(day).leads
 
     def strip(self, day: date, lead: int, rows: slice) -> Array:
         return self._run(day).pm25(lead, (rows, slice(None)))
@@ -131,26 +134,29 @@ def _refuse(run: Run, expected: str, found: str) -> NoReturn:
 
 
 def common_leads(methods: Sequence[Method], days: Sequence[date]) -> tuple[int, ...]:
-    """Days ahead that all methods have, on the first start day of all; the settings' default where they have any."""
+    """Days ahead that all methods have on every start day of all; the settings' default where they have any."""
+    shared: set[int] | None = None
     for day in days:
         if all(method.identity(day) is not None for method in methods):
-            known = [set(leads) for method in methods if (leads := method.leads(day)) is not None]
-            shared = sorted(set.intersection(*known)) if known else list(LEADS)
-            if not shared:
+            for known in (leads for method in methods if (leads := method.leads(day)) is not None):
+                shared = set(known) if shared is None else shared & set(known)
+            if shared is not None and not shared:
                 raise CranpmError(
                     expected=f"a lead that all forecasts from {day} have",
                     found="; ".join(f"{method.name}: {method.leads(day)}" for method in methods),
                     remedy="Verify forecasts of the same leads, or each alone.",
                 )
-            return tuple(shared)
-    return LEADS
+    return LEADS if shared is None else tuple(sorted(shared))
 
 
 def open_forecasts(name: str, place: Path | str, grid: Grid) -> "Product | CfForecasts":
     """Forecasts in files by any maker: a folder of `cranpm forecast`, or CF NetCDF (one file, or a folder of them)."""
-    path = Path(place)
-    if path.is_dir() and Publication(path).days():
+    path = Path(place).absolute()
+    if any(_is_ours(path / str(day), str(day)) for day in Publication(path).days()):
         return Product(name, path, grid)
+    folder, day = (path.parent, names.day_of_file(path)) if path.is_file() else (path, path.name)
+    if day and names.is_day(day) and folder.name == day and _is_ours(folder, day):
+        return Product(name, find_product(path), grid)
     if path.is_file() or (path.is_dir() and netcdf_files(path)):
         return CfForecasts(name, path, grid)
     raise CranpmError(
@@ -158,3 +164,9 @@ def open_forecasts(name: str, place: Path | str, grid: Grid) -> "Product | CfFor
         found="neither" if path.is_dir() else "no such file or folder",
         remedy="Name the folder of `cranpm forecast --out`, a .nc file, or a folder of .nc files.",
     )
+
+
+def _is_ours(folder: Path, day: str) -> bool:
+    """Whether the folder of a day is a link of a publication, or holds files that are called as ours."""
+    linked = folder.is_symlink() and names.version_of(str(folder.readlink()), day) is not None
+    return linked or any(folder.glob(f"{names.stem(day)}[._]*"))

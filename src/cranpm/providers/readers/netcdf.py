@@ -40,14 +40,21 @@ def variables(path: Path, label: str) -> list[Variable]:
 
 @contextmanager
 def opened(path: Path, label: str) -> Iterator[netCDF4.Dataset]:
-    """A file for as long as it is read, values as stored. Its library bears neither threads nor forgotten files."""
+    """A provider's file for as long as it is read, values as stored; forecasts by cranpm are refused."""
+    with opened_as_is(path, label) as file:
+        refuse_own_product({name: str(file.getncattr(name)) for name in file.ncattrs()}, label)
+        yield file
+
+
+@contextmanager
+def opened_as_is(path: Path, label: str) -> Iterator[netCDF4.Dataset]:
+    """Anybody's file, values as stored. Its library bears neither threads nor forgotten files."""
     _check_whole(path, label)
     try:
         file = netCDF4.Dataset(path)
     except OSError as error:
         raise CranpmError(expected=f"a NetCDF file {label}", found=str(error), remedy="Fetch it again.") from None
     with file:
-        refuse_own_product({name: str(file.getncattr(name)) for name in file.ncattrs()}, label)
         file.set_auto_maskandscale(False)
         yield file
 
