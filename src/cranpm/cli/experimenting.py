@@ -37,8 +37,8 @@ def experiment(
     """Train every row of experiments with every seed, score it on test days, and write the tables.
 
     All rows have the same days, batches and budget and differ only by what the row names. A run whose result exists is
-    not done again, and a run that was stopped is resumed. `--print-jobs` prints commands to spread over machines; when all
-    of them have ended, the same command without it makes the tables.
+    not done again, and a run that was stopped is resumed. `--print-jobs` prints commands to spread over machines; when
+    all of them have ended, the same command without it makes the tables.
     """
     from cranpm.archive.store import Archive
     from cranpm.core.cluster import open_pool
