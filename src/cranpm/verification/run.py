@@ -1,12 +1,12 @@
 """From days, methods and an archive to sums: one file per day, so that any stop loses at most the days under way."""
 
 import json
+import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import lru_cache
 from pathlib import Path
-from struct import error as StructError
 from typing import Any
 from zipfile import BadZipFile
 
@@ -145,7 +145,7 @@ def _done(path: Path, identity: str) -> bool:
         with np.load(path) as stored:
             contents = {name: stored[name] for name in stored.files}  # zip compares the checksum of what is read
             return str(contents[IDENTITY]) == identity
-    except (OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError, BadZipFile, StructError):
+    except (OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError, BadZipFile, struct.error):
         return False  # damaged: made again
 
 
