@@ -4,6 +4,7 @@ A day is one commit: readers see all of it or nothing. Every chunk carries a che
 """
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import date, timedelta
@@ -47,7 +48,9 @@ class Archive:
         self.domain = Domain(**self.attributes["domain"])
 
     def __reduce__(self) -> tuple[type["Archive"], tuple[str, str]]:
-        return Archive, (self.location, self.snapshot)
+        """Workers may run in another folder."""
+        local = "://" not in self.location
+        return Archive, (os.path.abspath(self.location) if local else self.location, self.snapshot)
 
     @property
     def source(self) -> str:

@@ -40,6 +40,7 @@ DAILY = "Average to days first: cdo daymean IN.nc OUT.nc, or ds.resample(time='1
 Moments = tuple[tuple[str, ...], dict[tuple[int, ...], datetime]]
 """Dimensions, and the time at every index of them."""
 Periods = tuple[tuple[str, ...], dict[tuple[int, ...], timedelta]]
+Times = tuple[Moments, Moments, Periods | None]
 
 
 @dataclass(frozen=True)
