@@ -111,6 +111,7 @@ PROVIDERS.add(Deadly.name, Deadly())
 '''
 
 
+@pytest.mark.long
 def test_the_archive_is_the_same_when_a_worker_is_killed(provider_files, archive, tmp_path):
     """Two processes, one of which dies in the middle of a task; then one process alone."""
     days, mark = archive.days[:3], tmp_path / "killed"

@@ -168,6 +168,7 @@ def kill_once(day, plan, marker):
     os._exit(9)
 
 
+@pytest.mark.long
 def test_a_killed_worker_changes_nothing(plan, done, tmp_path, monkeypatch):
     folder, kept, _ = done
     monkeypatch.setattr(run, "_measure", partial(kill_once, marker=tmp_path / "killed"))

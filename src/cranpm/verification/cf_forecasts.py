@@ -15,7 +15,8 @@ from cranpm.core.grid import Array, Grid
 from cranpm.core.interpolation import refine
 from cranpm.core.regions import part_of
 from cranpm.providers.readers.netcdf import opened_as_is as opened
-from cranpm.verification.cf_layout import Layout, read_layout, refuse
+from cranpm.verification.cf_layout import Layout, read_layout
+from cranpm.verification.cf_times import refuse
 
 HIGHEST_UGM3, LOWEST_UGM3, LEAST_MAXIMUM_UGM3 = 5000.0, -1.0, 0.01
 """Beyond these the units attribute cannot be right; the last is the least that a day's highest value may be."""

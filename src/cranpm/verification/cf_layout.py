@@ -2,17 +2,30 @@
 
 import re
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import netCDF4
 import numpy as np
 
 from cranpm.core.errors import CranpmError
-from cranpm.core.grid import Array
 from cranpm.providers.readers.file_grid import FileGrid
 from cranpm.providers.readers.netcdf import opened_as_is as opened
+from cranpm.verification.cf_times import (
+    ADD_START,
+    DAILY,
+    Moments,
+    Periods,
+    combined,
+    coordinate,
+    daily,
+    moments,
+    numbers,
+    periods,
+    refuse,
+    start_in_name,
+)
 
 STANDARD_NAMES = (
     "mass_concentration_of_pm2p5_ambient_aerosol_particles_in_air",
@@ -25,22 +38,6 @@ VARIABLES = ("pm2p5", "pm25", "pm2_5", "pm2p5_conc")
 FACTORS = {"kg": 1e9, "g": 1e6, "mg": 1e3, "ug": 1.0}
 """To ug m-3."""
 LATITUDE, LONGITUDE = ("latitude", "lat"), ("longitude", "lon")
-HOURS = {"days": 24.0, "day": 24.0, "d": 24.0, "hours": 1.0, "hour": 1.0, "h": 1.0, "hr": 1.0}
-LONGEST_HOURS = 24 * 3660
-CALENDARS = ("standard", "gregorian", "proleptic_gregorian")
-DATE = re.compile(r"(?<!\d)(\d{4})-?(\d{2})-?(\d{2})(?!\d)")
-ADD_START = (
-    "Add the start to the file, in xarray: ds = ds.assign_coords(forecast_reference_time=np.datetime64('2026-01-25')); "
-    "ds.forecast_reference_time.attrs['standard_name'] = 'forecast_reference_time'. Or give every start day a file "
-    "with that day in its name."
-)
-DAILY = "Average to days first: cdo daymean IN.nc OUT.nc, or ds.resample(time='1D').mean() in xarray."
-
-
-Moments = tuple[tuple[str, ...], dict[tuple[int, ...], datetime]]
-"""Dimensions, and the time at every index of them."""
-Periods = tuple[tuple[str, ...], dict[tuple[int, ...], timedelta]]
-Times = tuple[Moments, Moments, Periods | None]
 
 
 @dataclass(frozen=True)
@@ -57,10 +54,6 @@ class Layout:
     fields: dict[tuple[date, int], tuple[Any, ...]]
     """By start day and lead, the index of the field in the variable."""
     source: str
-
-
-def refuse(path: Path, expected: str, found: str, remedy: str) -> NoReturn:
-    raise CranpmError(expected=f"{expected} in {path}", found=found, remedy=remedy)
 
 
 def read_layout(path: Path) -> Layout:
@@ -128,7 +121,7 @@ def _axis(file: netCDF4.Dataset, stored: Any, path: Path, names: tuple[str, str]
 
 def _place(file: netCDF4.Dataset, path: Path, lat: str, lon: str) -> FileGrid:
     try:
-        place = FileGrid.of(_numbers(file[lat]), _numbers(file[lon]), str(path))
+        place = FileGrid.of(numbers(file[lat]), numbers(file[lon]), str(path))
         place.grid(str(path))
         return place
     except CranpmError as error:
@@ -137,10 +130,6 @@ def _place(file: netCDF4.Dataset, path: Path, lat: str, lon: str) -> FileGrid:
             found=error.found,
             remedy="Bring it to a regular latitude-longitude grid with square cells first: cdo remapbil,GRID.",
         ) from None
-
-
-def _numbers(variable: Any) -> Array:
-    return np.ma.filled(np.ma.asarray(variable[:]).astype(np.float64), np.nan)
 
 
 def _fields(
@@ -176,7 +165,7 @@ def _times(
 ) -> tuple[Moments, Moments, Periods | None]:
     """Starts, valid times and stated periods; of reference time, valid time and period two give the third."""
     reference, valid, period = (
-        _coordinate(file, stored, path, name) for name in ("forecast_reference_time", "time", "forecast_period")
+        coordinate(file, stored, path, name) for name in ("forecast_reference_time", "time", "forecast_period")
     )
     _check_means(stored, path, {"time", *(axis.name for axis in (valid, period) if axis is not None)})
     dated = {name for axis in (reference, valid, period) if axis is not None for name in axis.dimensions}
@@ -188,21 +177,21 @@ def _times(
                 f"{len(file.dimensions[name])} steps of {name}",
                 f"Take one of them: ncks -d {name},0 IN.nc OUT.nc; or give it standard_name time or forecast_period.",
             )
-    lengths = None if period is None else _periods(period, path)
-    moments = None if valid is None else _moments(valid, path)
+    lengths = None if period is None else periods(period, path)
+    ahead = None if valid is None else moments(valid, path)
     if reference is not None:
-        start = _moments(reference, path)
-    elif moments is not None and lengths is not None:
-        start = _combined(moments, lengths, -1)
+        start = moments(reference, path)
+    elif ahead is not None and lengths is not None:
+        start = combined(ahead, lengths, -1)
     else:
-        start = ((), {(): _start_in_name(path)})
-    if moments is None:
+        start = ((), {(): start_in_name(path)})
+    if ahead is None:
         if lengths is None or reference is None:
             refuse(path, f"valid times of {stored.name}", ", ".join(beyond) or "no dimension", "Add a CF time axis.")
-        moments = _combined(start, lengths, 1)
+        ahead = combined(start, lengths, 1)
     elif valid is not None:
-        moments = _daily(file, valid, moments, path)
-    return start, moments, lengths
+        ahead = daily(file, valid, ahead, path)
+    return start, ahead, lengths
 
 
 def _check_means(stored: Any, path: Path, times: set[str]) -> None:
@@ -211,108 +200,3 @@ def _check_means(stored: Any, path: Path, times: set[str]) -> None:
     for names, how in re.findall(r"((?:\w+:\s*)+)(\w+)", text):
         if times & set(re.findall(r"\w+", names)) and how.lower() != "mean":
             refuse(path, f"daily means (cell_methods time: mean) in {stored.name}", text, DAILY)
-
-
-def _coordinate(file: netCDF4.Dataset, stored: Any, path: Path, name: str) -> Any | None:
-    """A time coordinate of the variable by standard name, else by name; it may lie along its dimensions only."""
-    along = [
-        v for v in file.variables.values() if set(v.dimensions) <= set(stored.dimensions) and v.name != stored.name
-    ]
-    stated = [v for v in along if getattr(v, "standard_name", "") == name]
-    found = stated or [v for v in along if v.name == name and not getattr(v, "standard_name", "")]
-    if len(found) > 1:
-        refuse(
-            path,
-            f"one coordinate with the standard name {name}",
-            ", ".join(v.name for v in found),
-            f"Remove the standard name of the others: ncatted -a standard_name,{found[-1].name},d,, FILE.nc.",
-        )
-    return found[0] if found else None
-
-
-def _moments(variable: Any, path: Path) -> Moments:
-    calendar, units = getattr(variable, "calendar", "standard"), getattr(variable, "units", "")
-    values = _numbers(variable)
-    if calendar not in CALENDARS or " since " not in units or not np.isfinite(values).all():
-        found = f"units {units!r}, calendar {calendar}" if np.isfinite(values).all() else "times that are missing"
-        refuse(
-            path,
-            f"{variable.name} as `days since DATE` or the like, of the standard calendar",
-            found,
-            f"For example ncatted -a units,{variable.name},o,c,'days since 2026-01-01' FILE.nc.",
-        )
-    try:
-        dates = _dates(values, units, calendar)
-    except (ValueError, OverflowError) as error:
-        refuse(path, f"times in {variable.name}", str(error)[:100], "Correct its units.")
-    return variable.dimensions, {index: dates[index] for index in np.ndindex(dates.shape)}
-
-
-def _dates(values: Array, units: str, calendar: str) -> Any:
-    """An array of datetimes."""
-    how = {"only_use_cftime_datetimes": False, "only_use_python_datetimes": True}
-    return np.asarray(netCDF4.num2date(values, units, calendar, **how), dtype=object)
-
-
-def _periods(variable: Any, path: Path) -> Periods:
-    units = str(getattr(variable, "units", "none"))
-    if units not in HOURS:
-        refuse(
-            path,
-            f"{variable.name} in days or hours",
-            units,
-            f"Add the unit: ncatted -a units,{variable.name},o,c,days FILE.nc.",
-        )
-    values = _numbers(variable) * HOURS[units]
-    if not (np.abs(values) < LONGEST_HOURS).all():
-        refuse(path, f"a number of {units} in {variable.name}", "missing or impossible ones", "Correct its values.")
-    return variable.dimensions, {i: timedelta(hours=float(values[i])) for i in np.ndindex(values.shape)}
-
-
-def _combined(moments: Moments, lengths: Periods, sign: int) -> Moments:
-    """Moments plus (or minus) periods, by the dimensions of both."""
-    (first, times), (second, steps) = moments, lengths
-    dimensions = tuple(dict.fromkeys((*first, *second)))
-    found = {}
-    for one, time in times.items():
-        for two, step in steps.items():
-            at = dict(zip(first, one, strict=True))
-            other = dict(zip(second, two, strict=True))
-            if all(at.get(name, place) == place for name, place in other.items()):
-                index = tuple((at | other)[name] for name in dimensions)
-                found[index] = time + sign * step
-    return dimensions, found
-
-
-def _daily(file: netCDF4.Dataset, valid: Any, moments: Moments, path: Path) -> Moments:
-    """Valid times; where bounds are given they must span a day, and the day is the one of their middle."""
-    bounds = file.variables.get(getattr(valid, "bounds", ""))
-    if bounds is None:
-        return moments
-    calendar, units = getattr(valid, "calendar", "standard"), getattr(bounds, "units", valid.units)
-    values = _numbers(bounds)
-    if values.shape != (*valid.shape, 2) or not np.isfinite(values).all():
-        found = "missing values" if values.shape == (*valid.shape, 2) else f"shape {values.shape}"
-        refuse(path, f"two bounds of every {valid.name}", found, f"Correct {bounds.name}, or remove it.")
-    edges = _dates(values, units, calendar)
-    dimensions, times = moments
-    for index in times:
-        low, high = edges[index]
-        if high - low != timedelta(days=1):
-            refuse(path, f"daily means in the bounds of {valid.name}", f"spans of {high - low}", DAILY)
-        times[index] = low + (high - low) / 2
-    return dimensions, times
-
-
-def _start_in_name(path: Path) -> datetime:
-    """The start day in a file's name, YYYY-MM-DD or YYYYMMDD: the file holds one forecast."""
-    found = set()
-    for parts in DATE.findall(path.stem):
-        try:
-            found.add(datetime.fromisoformat("-".join(parts)))
-        except ValueError:
-            continue
-    if len(found) != 1:
-        text = ", ".join(str(day.date()) for day in sorted(found)) or "no date"
-        refuse(path, "a forecast_reference_time, or one start day in the file's name", f"{text} in the name", ADD_START)
-    return found.pop()

@@ -38,7 +38,7 @@ class FigureInputs:
         """The lead to draw where one must be chosen: the one given, else the first that all forecasts have."""
         if self.lead is not None:
             return self.lead
-        return common_leads(self.forecasts, [self.start()])[0] if self.forecasts else LEADS[0]
+        return common_leads(self.forecasts, [self.day])[0] if self.forecasts and self.day else LEADS[0]
 
     def held(self) -> Archive:
         """The archive, which must be there."""
