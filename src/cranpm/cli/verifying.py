@@ -7,6 +7,7 @@ import typer
 from rich.table import Table as Shown
 
 from cranpm.cli.console import VERIFICATION, Cluster, Jobs, Quiet, app, err, out, progress_bar
+from cranpm.core.errors import CranpmError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from cranpm.archive.store import Archive
     from cranpm.baselines import DampedPersistence
-    from cranpm.verification import Method, TextTable
+    from cranpm.verification import Method, Scores, TextTable
 
 PRINTED = ("table1-1km", "table1-25km", "table2")
 
@@ -61,7 +62,6 @@ def verify(
     from cranpm.archive.store import Archive
     from cranpm.core.cluster import open_pool
     from cranpm.core.days import parse_days, parse_leads
-    from cranpm.core.errors import CranpmError
     from cranpm.verification import (
         STATISTICS,
         Plan,
@@ -84,12 +84,7 @@ def verify(
         methods.append(open_forecasts(name or Path(place).name, place, opened.domain.fine))
     ahead = parse_leads(leads) if leads else common_leads(methods, wanted)
     methods = [*_simple(opened, baselines, fit_days, wanted, ahead), *methods]
-    if reference not in [method.name for method in methods]:
-        raise CranpmError(
-            expected=f"--reference among {', '.join(method.name for method in methods)}",
-            found=reference,
-            remedy="Name one of the methods.",
-        )
+    _check_reference(reference, [method.name for method in methods])
     plan = Plan(opened, methods, ahead, tuple(name for name in STATISTICS if similarity or name != "ssim"))
     with progress_bar("verify", 1, quiet) as bar, open_pool(jobs, cluster) as pool:
         scores = score(plan, wanted, folder, pool, bar.reach)
@@ -102,6 +97,18 @@ def verify(
         write_means(maps, folder / "means.nc")
         tables.append(means_table(maps))
     write(scores, summary, tables, folder)
+    _print_result(scores, tables, folder)
+
+
+def _check_reference(reference: str, names: list[str]) -> None:
+    if reference not in names:
+        raise CranpmError(
+            expected=f"--reference among {', '.join(names)}", found=reference, remedy="Name one of the methods."
+        )
+
+
+def _print_result(scores: "Scores", tables: "Sequence[TextTable]", folder: Path) -> None:
+    """The main tables, the days that were left out, and where all tables are."""
     for table in tables:
         if table.name in PRINTED:
             out.print(_shown(table))
@@ -117,7 +124,6 @@ def _simple(
     from cranpm.archive.day_data import Quality
     from cranpm.baselines import FITTED, fit_damped, simple
     from cranpm.core.days import check_leakage, parse_days, usable
-    from cranpm.core.errors import CranpmError
     from cranpm.verification import Simple
 
     names = [] if baselines == "none" else baselines.split(",")

@@ -5,6 +5,7 @@ year. Whoever registers a statistic in `STATISTICS` finds its metrics, with inte
 `scores.json`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -55,7 +56,7 @@ class Metric:
     """From sums with any leading axes, (..., *shape), to numbers (...)."""
 
 
-class Statistic:
+class Statistic(ABC):
     """Sums of one kind over pixels and over pairs at stations. Derive from it, and register the class."""
 
     shape: ClassVar[tuple[int, ...]] = ()
@@ -73,10 +74,11 @@ class Statistic:
 
     def __init__(self, archive: Archive):
         """What all days share may be prepared here."""
+        self.archive = archive
 
+    @abstractmethod
     def pixels(self, part: Pixels) -> Array:
         """The sums over the pixels of a part, as an array of `shape`."""
-        raise NotImplementedError
 
     def pairs(self, forecast: Array, observed: Array) -> Array:
         """The sums over pairs at stations (ug m-3, NaN where missing), all with the weight 1."""
