@@ -27,7 +27,7 @@ from cranpm.providers.readers import grib, netcdf
 from cranpm.providers.readers.files import Piece
 from cranpm.providers.timeline import Timeline
 
-REAL = Path(os.environ.get("CRANPM_SHARED", Path(__file__).parents[3] / "shared")) / "realdata"
+REAL = (Path(os.environ.get("CRANPM_SHARED", Path(__file__).parents[3] / "shared")) / "realdata").resolve()
 pytestmark = pytest.mark.skipif(
     not REAL.is_dir(), reason=f"the providers' files are not at {REAL}; set CRANPM_SHARED to where they are"
 )
