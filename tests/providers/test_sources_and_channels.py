@@ -83,3 +83,9 @@ def test_blh_is_written_and_other_channels_are_refused(archive, tmp_path):
     with piece.local() as local, netCDF4.Dataset(local) as file:
         assert np.allclose(file["blh"][:], 700.0)
         assert file["blh"].units == "m"
+
+
+def test_a_channel_of_the_paper_is_not_stored_twice(provider_files, archive, tmp_path):
+    with pytest.raises(CranpmError, match="found t2m more than once"):
+        ingesting.ingest([provider_files], str(tmp_path / "made"), archive.domain, channels=("t2m",))
+    assert not (tmp_path / "made").exists()
