@@ -4,13 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cranpm.core.channels import Channel
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Domain
+
+if TYPE_CHECKING:
+    from cranpm.archive.days_ahead import DaysAhead
 
 PM25_CEILING_UGM3 = 2000.0
 """No daily mean is higher; a fill value decoded as a number is (6553.5)."""
@@ -74,6 +77,8 @@ class DayData:
     quality: Quality = Quality.GOOD
     restart: Mapping[str, Array] = field(default_factory=dict)
     """The state from which the provider can continue after this day; empty on most days."""
+    ahead: Sequence["DaysAhead"] = ()
+    """Forecasts of the days after this one, at most one run per group."""
 
     def check(self, domain: Domain, stations: int, channels: Sequence[Channel]) -> None:
         """Refuse wrong shapes, and values that no such quantity can take."""
@@ -96,6 +101,8 @@ class DayData:
         self._check_range("stations", self.stations_ugm3, 0, PM25_CEILING_UGM3, "ug m-3")
         if not np.isfinite(self.pm25_ugm3).any():
             self._refuse("PM2.5 on some pixels", "none at all", "Leave the day out: a gap is listed, never filled.")
+        for run in self.ahead:
+            run.check(self.day, domain, channels)
 
     def _check_range(self, name: str, values: Array, low: float, high: float, unit: str) -> None:
         if values.size == 0:

@@ -7,6 +7,7 @@ Zarr 3 in icechunk; the day axis counts days since 2000-01-01 and is sparse, so 
     stations/  pm25 (day, station), id, lat, lon, altitude, country, kind, area
     carry/     the state from which the provider can continue after its attribute `day`
     quality (day), provenance (day)
+    ahead/     forecasts of the days ahead, once there are any: see `days_ahead`
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,9 @@ from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Domain, Grid, coarsen
 from cranpm.core.packing import ARCHIVED, STEP_UGM3
 
-SCHEMA = 1
+SCHEMA = 2
+READABLE = (1, 2)
+"""Schemas that this version reads; 1 has no forecasts of the days ahead."""
 EPOCH = date(2000, 1, 1)
 AXIS = (date(2050, 1, 1) - EPOCH).days
 STATION_FIELDS = {

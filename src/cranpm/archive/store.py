@@ -5,7 +5,7 @@ A day is one commit: readers see all of it or nothing. Every chunk carries a che
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from functools import cached_property
@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import icechunk
 import numpy as np
 
-from cranpm.archive import repository
+from cranpm.archive import days_ahead, repository
 from cranpm.archive.day_data import DayData, Quality, Statics, Stations
-from cranpm.archive.layout import EPOCH, SCHEMA, STATION_FIELDS, add_array, axis_index
+from cranpm.archive.days_ahead import AheadReader, DaysAhead
+from cranpm.archive.layout import EPOCH, READABLE, SCHEMA, STATION_FIELDS, add_array, axis_index
 from cranpm.archive.repository import Group
 from cranpm.core.channels import Channel, parse_channels
 from cranpm.core.days import gaps
@@ -39,9 +40,9 @@ class Archive:
         self._root, self.snapshot = repository.read(self.location, snapshot)
         self.attributes: Mapping[str, Any] = dict(self._root.attrs)
         found = self.attributes.get("schema")
-        if found != SCHEMA:
+        if found not in READABLE:
             raise CranpmError(
-                expected=f"an archive of schema {SCHEMA} at {self.location}",
+                expected=f"an archive of schema {' or '.join(map(str, READABLE))} at {self.location}",
                 found=f"schema {found}" if found else "a repository that is no archive",
                 remedy="Rebuild it with this version of cranpm, or read it with the version that wrote it.",
             )
@@ -51,6 +52,11 @@ class Archive:
         """Workers may run in another folder."""
         local = "://" not in self.location
         return Archive, (os.path.abspath(self.location) if local else self.location, self.snapshot)
+
+    @cached_property
+    def ahead(self) -> AheadReader:
+        """Forecasts of the days ahead, by their start day."""
+        return AheadReader(self)
 
     @property
     def source(self) -> str:
@@ -170,6 +176,14 @@ class Archive:
 
         return to_tree(self)
 
+    def has(self, path: str) -> bool:
+        """Whether there is an array or a group of this name."""
+        return path in self._root
+
+    def attributes_of(self, path: str) -> dict[str, Any]:
+        """The attributes of an array or a group."""
+        return dict(self._root[path].attrs)
+
     def read(self, path: str, selection: Any = slice(None)) -> Array:
         """An array of the archive, or a part of it, as stored; `layout` says what lies at which path."""
         repository.refuse_forks()
@@ -209,6 +223,10 @@ class ArchiveInMemory(Archive):
     def stations_pm25(self, day: date) -> Array:
         return self._keep("stations", day, super().stations_pm25)
 
+    @cached_property
+    def ahead(self) -> AheadReader:
+        return AheadReader(self, keep=True)
+
 
 class ArchiveWriter:
     """The one process that may add days; use it as a context manager."""
@@ -229,15 +247,34 @@ class ArchiveWriter:
     def __exit__(self, *_: object) -> None:
         self._lock.close()
 
-    def put(self, data: DayData) -> str:
-        """Store a day in one commit and return the snapshot; storing the same day again changes nothing."""
+    def _check_open(self) -> None:
         if self._lock.closed:
             raise CranpmError(expected="an open writer", found="a closed one", remedy="Put days inside its with block.")
+
+    def put_ahead(self, day: date, runs: Sequence[DaysAhead]) -> str:
+        """Store forecasts made for a start day in one commit, whether or not the archive holds the day itself.
+
+        What it held of their groups is replaced; storing the same again changes nothing.
+        """
+        self._check_open()
+        for run in runs:
+            run.check(day, self._known.domain, self._known.channels)
+        if new := [run for run in runs if not self._known.ahead.same(day, run)]:
+            facts = {run.group: f"{run.model} {run.reference}" for run in new}
+            with repository.commit(self.location, f"{day} days ahead", facts) as root:
+                days_ahead.write(root, day, new, self._known)
+            self._known = Archive(self.location)
+        return self._known.snapshot
+
+    def put(self, data: DayData) -> str:
+        """Store a day in one commit and return the snapshot; storing the same day again changes nothing."""
+        self._check_open()
         data = replace(data, coarse=np.asarray(data.coarse, np.float32))
         data.check(self._known.domain, self._stations, self._known.channels)
         index, provenance = axis_index(data.day), json.dumps(dict(data.provenance), sort_keys=True, default=str)
         if self._same(data, provenance):
             return self._known.snapshot
+        new = [run for run in data.ahead if not self._known.ahead.same(data.day, run)]
         with repository.commit(self.location, f"{data.day}", json.loads(provenance)) as root:
             root["fine/pm25"][index] = ARCHIVED.pack(data.pm25_ugm3)
             root["coarse/fields"][index] = data.coarse
@@ -246,6 +283,8 @@ class ArchiveWriter:
             root["quality"][index] = int(data.quality)
             if data.restart and not self._restarts_later(data.day):
                 _put_restart(root, index, data.restart)
+            if new:
+                days_ahead.write(root, data.day, new, self._known)
         self._known = Archive(self.location)
         return self._known.snapshot
 
@@ -264,7 +303,8 @@ class ArchiveWriter:
             (old.stations_pm25(day), data.stations_ugm3),
             (old.packed_pm25(day), ARCHIVED.pack(data.pm25_ugm3)),
         )
-        return all(np.array_equal(one, other, equal_nan=True) for one, other in pairs)
+        held = all(old.ahead.same(day, run) for run in data.ahead)
+        return held and all(np.array_equal(one, other, equal_nan=True) for one, other in pairs)
 
 
 def _put_restart(root: Group, index: int, restart: Mapping[str, Array]) -> None:
@@ -295,7 +335,8 @@ def describe(archive: Archive) -> dict[str, Any]:
         "snapshot": archive.snapshot,
         "checksums": repository.has_checksums(archive.location, archive.snapshot),
         "versions": repository.versions(archive.location),
-        "schema": SCHEMA,
+        "days_ahead": archive.ahead.summary() or "none",
+        "schema": archive.attributes["schema"],
         "written_by": f"cranpm {archive.attributes['cranpm_version']}",
         "size_mb": repository.size_mb(archive.location),
     }

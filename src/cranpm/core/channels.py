@@ -12,6 +12,10 @@ from cranpm.core.errors import CranpmError
 from cranpm.core.registry import Registry
 
 LEVELS_HPA = (500, 700, 850, 925, 1000)
+GROUPS = ("weather", "composition")
+"""What forecasts of the days ahead are given by: either may be absent while the other is there."""
+COMPOSITION = frozenset({"pm25", "pm10", "no2", "o3", "co", "so2"})
+"""Quantities of the air's composition; all others are weather."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,11 @@ class Channel:
     meaning: str
     level_hpa: int | None = None
     """None at the surface."""
+
+    @property
+    def group(self) -> str:
+        """One of `GROUPS`."""
+        return "composition" if self.quantity in COMPOSITION else "weather"
 
     @property
     def standard_name(self) -> str | None:
@@ -130,6 +139,13 @@ for _channel in (*PAPER_CHANNELS, *FURTHER_CHANNELS):
 
 FINE_INPUT: tuple[str, ...] = ("pm25_today", "elevation", "latitude", "longitude", "pm25_yesterday")
 """What the fine branch of the network reads."""
+
+
+def channels_of(channels: Sequence[Channel], group: str) -> tuple[Channel, ...]:
+    """Those of a group, in their order; a group that there is not is refused."""
+    if group not in GROUPS:
+        raise CranpmError(expected=f"a group: {' or '.join(GROUPS)}", found=group, remedy="Name one of these.")
+    return tuple(channel for channel in channels if channel.group == group)
 
 
 def find_channel(channels: Sequence[Channel], quantity: str, level_hpa: int | None = None) -> int:

@@ -6,7 +6,7 @@ A forecast made on day t reads t-1 and t and is scored on t+1..t+lead: that wind
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from itertools import pairwise
 
 from cranpm.core.errors import CranpmError
@@ -82,6 +82,21 @@ def check_leads(leads: Sequence[int], text: str | None = None) -> tuple[int, ...
             remedy="For example 1,2,3.",
         )
     return tuple(int(lead) for lead in leads)
+
+
+def end_of(day: date) -> datetime:
+    """The midnight (UTC) that ends a day."""
+    return datetime(day.year, day.month, day.day) + timedelta(days=1)
+
+
+def check_reference(start: date, reference: datetime, model: str) -> None:
+    """Refuse a forecast for a start day whose run began after that day had ended: nobody had it then."""
+    if reference > end_of(start):
+        raise CranpmError(
+            expected=f"forecasts for start day {start} from a run that began by {end_of(start):%Y-%m-%d %H} UTC",
+            found=f"{model} of {reference:%Y-%m-%d %H} UTC",
+            remedy="Use an earlier run. To learn from the days as they came true, set samples.prognosis=perfect.",
+        )
 
 
 def reach(day: date, leads: Sequence[int] = LEADS) -> DayRange:

@@ -78,7 +78,7 @@ def is_wind(channel: Channel) -> bool:
 
 
 def is_composition(channel: Channel) -> bool:
-    return channel.source == "cams"
+    return channel.group == "composition"
 
 
 def is_weather(channel: Channel) -> bool:
