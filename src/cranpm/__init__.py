@@ -89,8 +89,8 @@ def train(
     `settings` is a TOML file, the name of a shipped recipe such as "alps.toml", or settings. With `resume`, a stopped
     run in `out` is continued.
     """
-    from cranpm.training.loop import train as run
     from cranpm.training.recipe import TrainSettings, load_settings
+    from cranpm.training.training_runs import train as run
 
     wanted = settings if isinstance(settings, TrainSettings) else load_settings(Path(settings))
     return run(wanted, open_archive(archive), Path(out), resume)

@@ -29,7 +29,7 @@ def train(
         str | None,
         typer.Option(
             help="Train another network on the same grid, tiles and leads: convlstm, simvp, earthformer, climax, "
-            "topoflow (small ones), or one of a plugin."
+            "topoflow (small ones), boosting (trees, pixel by pixel), or one of a plugin."
         ),
     ] = None,
     resume: Resume = False,
@@ -117,10 +117,10 @@ def doctor(
 def _run(wanted: "TrainSettings", archive: str, folder: Path, resume: bool, quiet: bool) -> None:
     """Train with a progress bar and print the scores on test days."""
     from cranpm.archive.store import Archive
-    from cranpm.training.loop import TrainingRun
+    from cranpm.training.training_runs import begin_run
 
     with err.status("checking days, fitting scales and damped persistence on training days", spinner="dots"):
-        run = TrainingRun(wanted, Archive(archive), folder, resume)
+        run = begin_run(wanted, Archive(archive), folder, resume)
     columns = (
         TextColumn("epoch {task.fields[epoch]}"),
         BarColumn(),
@@ -128,23 +128,23 @@ def _run(wanted: "TrainSettings", archive: str, folder: Path, resume: bool, quie
         TimeRemainingColumn(),
         TextColumn("{task.fields[loss]} · {task.fields[speed]:.1f} tiles/s · {task.fields[skill]}"),
     )
-    shown = not quiet and run.fabric.is_global_zero
+    shown = not quiet and run.first_process
     with Progress(*columns, console=err, disable=not shown, transient=True) as bar:
         task = bar.add_task(
-            "train", total=run.steps, completed=run.progress.step, epoch=1, loss="", speed=0.0, skill="no score yet"
+            "train", total=run.steps, completed=run.done, epoch=1, loss="", speed=0.0, skill="no score yet"
         )
 
         def on_step(row: dict[str, float]) -> None:
-            epoch = run.progress.batch // len(run.batches) + 1
-            terms = " ".join(f"{name} {row[name]:.3f}" for name in ("loss", "pixel", "frequency", "station"))
-            bar.update(task, completed=run.progress.step, loss=terms, speed=row["samples_a_second"], epoch=epoch)
+            named = ("loss", "pixel", "frequency", "station")  # what is fitted at once has no loss of a step
+            terms = " ".join(f"{name} {row[name]:.3f}" for name in named if name in row)
+            bar.update(task, completed=run.done, loss=terms, speed=row["samples_a_second"], epoch=run.epoch)
 
         def on_epoch(row: dict[str, float]) -> None:
             text = ", ".join(f"T+{lead} {100 * row[f'skill_damped_t{lead}']:+.1f} %" for lead in run.model.leads)
             bar.update(task, skill=f"skill relative to damping {text}")
 
         scores = run.train(on_step, on_epoch)
-    if run.fabric.is_global_zero:
+    if run.first_process:
         out.print(_score_table(scores, f"PM2.5 on unseen days {wanted.splits.test}, µg m⁻³"))
         print(f"weights in {folder / 'best'}")
 

@@ -33,10 +33,10 @@ from cranpm.experiments.spec import Experiment, Job, run_identity, scoring_ident
 from cranpm.experiments.worlds import world_place
 from cranpm.network.cost import size
 from cranpm.training.inputs import Inputs
-from cranpm.training.loop import TrainingRun
 from cranpm.training.recipe import TrainSettings
 from cranpm.training.tile_scores import METHODS, TileScores, fixed_tiles, score
 from cranpm.training.training_data import gather
+from cranpm.training.training_runs import begin_run
 from cranpm.weights import Card, load_weights
 
 Outcomes = Mapping[tuple[str, str], Outcome]
@@ -76,7 +76,7 @@ def do(task: Task, archive: Archive, work: Path) -> Outcome:
     if (folder / "test.json").is_file():
         material = gather(archive, settings, load_weights(folder / "last").card)
     else:
-        run = TrainingRun(settings, archive, folder, resume=(folder / "state").is_dir())
+        run = begin_run(settings, archive, folder, resume=(folder / "state").is_dir())
         run.train(lambda _: None, lambda _: None)
         material = run.data
     weights = load_weights(folder / "last")

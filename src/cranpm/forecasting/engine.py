@@ -120,7 +120,7 @@ def _plan(archive: Archive, day: date, network: ForecastNetwork) -> Plan:
     """Tiles wherever today has PM2.5, of the size that the network was made for."""
     present = np.isfinite(archive.pm25(day))
     size = min(*network.settings.tile_shape, *present.shape)
-    return adaptive_plan(present, size, min(OVERLAP, size // 2))
+    return adaptive_plan(present, size, min(OVERLAP, size // 2) if network.settings.looks_around else 0)
 
 
 @dataclass(frozen=True)

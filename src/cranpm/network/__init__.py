@@ -4,6 +4,7 @@ from cranpm.network.ahead import AheadForm
 from cranpm.network.context import DayContext
 from cranpm.network.cranpm import CranPM
 from cranpm.network.cranpm_settings import BranchSettings, NetworkSettings
+from cranpm.network.fitted import FittedNetwork, FittedSettings, PixelSample
 from cranpm.network.interface import DayInputs, ForecastNetwork, ForecastSettings, GridSettings, TileInputs
 from cranpm.network.presets import PRESETS, preset
 from cranpm.network.registry import NETWORKS, build, register
@@ -18,10 +19,13 @@ __all__ = [
     "CranPM",
     "DayContext",
     "DayInputs",
+    "FittedNetwork",
+    "FittedSettings",
     "ForecastNetwork",
     "ForecastSettings",
     "GridSettings",
     "NetworkSettings",
+    "PixelSample",
     "Released",
     "ReleasedSettings",
     "TileInputs",

@@ -135,6 +135,11 @@ class ForecastSettings(BaseModel):
         return False
 
     @property
+    def looks_around(self) -> bool:
+        """Whether a pixel's forecast depends on its tile, so that tiles must overlap to leave no seams."""
+        return True
+
+    @property
     def scales(self) -> Scales:
         """Round figures for its channels, for a network that is not trained."""
         return typical_scales(self.channels, self.days_ahead.channels)

@@ -97,6 +97,12 @@ def land_corners(land: Array, size: int) -> tuple[Array, Array]:
     return np.stack([row, col], axis=1)[kept], share[kept]
 
 
+def draw_hidden(groups: Sequence[str], share: float, random: np.random.Generator) -> list[str]:
+    """Groups of the days ahead that are hidden from a day: each by itself, and sometimes all."""
+    every, *each = random.random(1 + len(groups)) if groups else (1.0,)
+    return [group for group, chance in zip(groups, each, strict=True) if chance < share or every < share / 2]
+
+
 class Batches(Dataset[TileBatch]):
     """Batches of an archive by (epoch, number); one process of several gets its days of each."""
 
@@ -179,16 +185,10 @@ class Batches(Dataset[TileBatch]):
         groups = self.network.days_ahead.groups
         if groups:  # a day is encoded for one lead
             leads[:] = leads[0]
-        inputs = self._inputs.day(day, int(leads[0]), self._hidden_groups(groups, random))
+        inputs = self._inputs.day(day, int(leads[0]), draw_hidden(groups, self.settings.hidden_groups, random))
         return inputs, [
             self._tile(day, self._corners[pick], int(lead)) for pick, lead in zip(picks, leads, strict=True)
         ]
-
-    def _hidden_groups(self, groups: Sequence[str], random: np.random.Generator) -> list[str]:
-        """Those that are hidden from a day: each by itself, and sometimes all."""
-        share = self.settings.hidden_groups
-        every, *each = random.random(1 + len(groups)) if groups else (1.0,)
-        return [group for group, chance in zip(groups, each, strict=True) if chance < share or every < share / 2]
 
     def _level(self, day: date) -> Array:
         """How high PM2.5 is on coarse cells, by the channel that tells it or by the day's own values."""

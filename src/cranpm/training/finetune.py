@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from cranpm.core.errors import CranpmError
-from cranpm.network import ForecastNetwork, build
+from cranpm.network import FittedNetwork, ForecastNetwork, build
 from cranpm.network.attention import SelfAttention
 from cranpm.network.bridge import CrossAttention
 from cranpm.training.recipe import FinetuneSettings, TrainSettings
@@ -48,6 +48,12 @@ def tunable(weights: Weights) -> ForecastNetwork:
             expected="weights of a network that is trained here",
             found=f"those of {weights.card.network.kind}",
             remedy="Name weights that `cranpm train` wrote; this network can only forecast here.",
+        )
+    if isinstance(weights.network, FittedNetwork):
+        raise CranpmError(
+            expected="weights of a network that is trained step by step",
+            found=f"those of {weights.card.network.kind}, which is fitted at once",
+            remedy="Fit it on the new days: `cranpm train` with --model, or kind under [network].",
         )
     return weights.network
 

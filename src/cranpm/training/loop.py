@@ -27,7 +27,7 @@ from cranpm.training.loss import loss_terms, weighted
 from cranpm.training.optimiser import WeightMean, make_optimiser, rate
 from cranpm.training.recipe import TrainSettings
 from cranpm.training.records import EPOCHS, TrainingLog, rows
-from cranpm.training.retention import check_disk, keep_weights, make_card
+from cranpm.training.retention import check_disk, keep_weights, make_card, write_test
 from cranpm.training.tile_scores import TileScores, fixed_tiles, score
 from cranpm.training.training_data import gather
 from cranpm.weights import load_weights
@@ -110,6 +110,21 @@ class TrainingRun:
     def steps(self) -> int:
         """Steps of the optimiser in all."""
         return self.settings.optimiser.epochs * math.ceil(self.steps_an_epoch)
+
+    @property
+    def done(self) -> int:
+        """Steps of the optimiser so far."""
+        return self.progress.step
+
+    @property
+    def epoch(self) -> int:
+        """The present one, counted from 1."""
+        return self.progress.batch // len(self.batches) + 1
+
+    @property
+    def first_process(self) -> bool:
+        """Whether this process is the one that prints and writes."""
+        return self.fabric.is_global_zero
 
     def loader(self) -> DataLoader[TileBatch]:
         """Batches from the present one to the end."""
@@ -246,18 +261,5 @@ class TrainingRun:
         best = load_weights(self.folder / "best").network.to(self.fabric.device)
         scores = self._scores(self.data.test, best)
         if self.fabric.is_global_zero:
-            text = json.dumps({"days": str(self.settings.splits.test), **scores.row()}, indent=1)
-            (self.folder / "test.json").write_text(text + "\n")
+            write_test(self.folder, self.settings, scores)
         return scores
-
-
-def train(
-    settings: TrainSettings,
-    archive: Archive,
-    folder: Path,
-    resume: bool = False,
-    on_step: Report = lambda _: None,
-    on_epoch: Report = lambda _: None,
-) -> TileScores:
-    """Train a network and score its best weights on test days."""
-    return TrainingRun(settings, archive, folder, resume).train(on_step, on_epoch)

@@ -26,12 +26,12 @@ class TrainingLog:
         self._board = SummaryWriter(folder / "tensorboard", purge_step=step)
 
     def step(self, row: Mapping[str, float]) -> None:
-        _append(self.folder / STEPS, row)
+        append_row(self.folder / STEPS, row)
         for name, value in row.items():
             self._board.add_scalar(f"step/{name}", value, int(row["step"]))
 
     def epoch(self, row: Mapping[str, float]) -> None:
-        _append(self.folder / EPOCHS, row)
+        append_row(self.folder / EPOCHS, row)
         for name, value in row.items():
             self._board.add_scalar(f"epoch/{name}", value, int(row["step"]))
         self._board.flush()
@@ -51,7 +51,8 @@ def rows(path: Path) -> list[dict[str, float]]:
         return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
 
 
-def _append(path: Path, row: Mapping[str, float]) -> None:
+def append_row(path: Path, row: Mapping[str, float]) -> None:
+    """Add a row to a table; the first one names the columns."""
     new = not path.exists()
     with path.open("a", newline="\n") as file:
         writer = csv.DictWriter(file, list(row), lineterminator="\n")

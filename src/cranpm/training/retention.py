@@ -1,5 +1,6 @@
 """The weights that a run keeps: the best epochs and the last, each a folder with its card, and enough disk for them."""
 
+import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +22,8 @@ from cranpm.weights import Card, card_for, load_weights, save_weights
 BYTES = 4
 MOMENTS = 2
 LOGS_GB = 0.1
+TEST = "test.json"
+"""Scores on test days; it is there when a run has ended."""
 
 
 def disk_need_gb(network: nn.Module, settings: TrainSettings) -> float:
@@ -60,6 +63,12 @@ def keep_weights(folder: Path, network: ForecastNetwork, card: Card, epoch: int,
     for old in target.parent.glob("epoch-*"):
         if old.name not in (*names, target.name):
             shutil.rmtree(old, ignore_errors=True)
+
+
+def write_test(folder: Path, settings: TrainSettings, scores: TileScores) -> None:
+    """Write the scores of the best weights on test days."""
+    text = json.dumps({"days": str(settings.splits.test), **scores.row()}, indent=1)
+    (folder / TEST).write_text(text + "\n")
 
 
 def make_card(
