@@ -1,10 +1,11 @@
 """Baselines: forecasts that a network must beat.
 
-The simple ones need an archive alone, two of them fitted on training days; the learned ones are networks at 25 km.
+The simple ones need an archive alone, two of them fitted on training days; the learned ones are networks at 25 km, and
+gradient boosting pixel by pixel.
 """
 
 from cranpm.archive.store import Archive
-from cranpm.baselines.simple.cams_persistence import Cams
+from cranpm.baselines.simple.cams import Cams
 from cranpm.baselines.simple.climatology import Climatology
 from cranpm.baselines.simple.damped import Damped, DampedPersistence, fit_damped
 from cranpm.baselines.simple.persistence import Persistence

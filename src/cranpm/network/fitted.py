@@ -19,6 +19,11 @@ class FittedSettings(GridSettings):
     samples_a_day: Positive = 200
     """Pixels of one start day, drawn over its land; the same pixels for every lead."""
 
+    @property
+    def features(self) -> int:
+        """Numbers that it is given of one pixel."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True)
 class PixelSample:

@@ -15,10 +15,12 @@ import torch
 from cranpm import __version__
 from cranpm.archive.store import Archive
 from cranpm.core.machine import forget_peak_memory, peak_memory
+from cranpm.network import FittedSettings
 from cranpm.network.cost import size
 from cranpm.network.precision import gemm_peak, has_bf16
 from cranpm.providers import PROVIDERS
 from cranpm.providers.datastore import find_key
+from cranpm.training.fitting import FittingRun
 from cranpm.training.loop import TrainingRun
 from cranpm.training.recipe import TrainSettings
 from cranpm.training.retention import disk_need_gb, free_disk_gb
@@ -77,6 +79,8 @@ def source_checks() -> list[Finding]:
 
 def run_checks(settings: TrainSettings, archive: Archive, folder: Path) -> list[Finding]:
     """Begin a run in a temporary folder, take a few steps, and say what the whole would cost. Refusals are raised."""
+    if isinstance(settings.model, FittedSettings):
+        return _fitting_checks(settings, archive, folder)
     free = free_memory_gb()
     forget_peak_memory()
     with tempfile.TemporaryDirectory() as temporary:
@@ -91,9 +95,7 @@ def run_checks(settings: TrainSettings, archive: Archive, folder: Path) -> list[
     tiles = settings.samples.days * settings.samples.tiles * settings.optimiser.accumulate
     emulated = settings.machine.precision == "bf16" and not has_bf16()
     return [
-        Finding(
-            "days", ", ".join(f"{len(getattr(run.data, name))} {name}" for name in ("train", "validation", "test"))
-        ),
+        _days(run),
         Finding("network", f"{size(run.network) / 1e6:.2f} M parameters"),
         Finding("one step", f"{tiles} tiles in {seconds:.2g} s; {reading:.2g} s to read a batch of new days"),
         Finding(
@@ -113,8 +115,40 @@ def run_checks(settings: TrainSettings, archive: Archive, folder: Path) -> list[
                 else ()
             ),
         ),
-        Finding("disk", f"{disk:.2g} GB of {room:.2g} GB free", *(("bad", "Make room first.") if disk > room else ())),
+        _disk(disk, room),
     ]
+
+
+def _fitting_checks(settings: TrainSettings, archive: Archive, folder: Path) -> list[Finding]:
+    """What fitting at once would cost: pixels of all leads in memory, and those of one lead once more, twice as wide."""
+    with tempfile.TemporaryDirectory() as temporary:
+        run = FittingRun(settings, archive, Path(temporary) / "run", resume=False)
+    pixels, free = len(run.days) * run.model.samples_a_day, free_memory_gb()
+    held = 4 * pixels * run.model.features * (len(run.model.leads) + 2) / 1e9
+    kept = min(settings.samples.cache_gb, run.inputs.size_gb(len(archive.days)))
+    tight = held + kept > TIGHT * free
+    return [
+        _days(run),
+        Finding("network", f"{size(run.network) / 1e6:.2f} M parameters, fitted at once"),
+        Finding("the run", f"{pixels} pixels of {len(run.days)} start days for each of {len(run.model.leads)} leads"),
+        Finding(
+            "memory",
+            f"{held:.1f} GB for pixels and {kept:.1f} GB for days, of {free:.1f} GB free",
+            *(("bad", "Fewer samples, or a smaller samples.cache_gb.") if tight else ()),
+        ),
+        _disk(disk_need_gb(run.network, settings), free_disk_gb(folder)),
+    ]
+
+
+def _days(run: TrainingRun | FittingRun) -> Finding:
+    names = ("train", "validation", "test")
+    return Finding("days", ", ".join(f"{len(getattr(run.data, name))} {name}" for name in names))
+
+
+def _disk(need: float, room: float) -> Finding:
+    return Finding(
+        "disk", f"{need:.2g} GB of {room:.2g} GB free", *(("bad", "Make room first.") if need > room else ())
+    )
 
 
 def _speed(run: TrainingRun) -> tuple[float, float]:

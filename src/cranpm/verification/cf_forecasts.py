@@ -48,7 +48,7 @@ class CfForecasts:
         self._last: tuple[tuple[date, int], Array] | None = None
         """The field that was read last: strips of one field follow each other."""
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self, days: Sequence[date] = (), leads: Sequence[int] = ()) -> dict[str, Any]:
         """What tables say of it: what the first file states, and its step in degrees."""
         first = self._layouts[0]
         return {"kind": first.source, "resolution": f"{first.place.grid(str(first.path)).step:g} degrees"}

@@ -21,8 +21,8 @@ class Method(Protocol):
 
     name: str
 
-    def facts(self) -> dict[str, Any]:
-        """What tables say of it: kind, resolution, parameters."""
+    def facts(self, days: Sequence[date] = (), leads: Sequence[int] = ()) -> dict[str, Any]:
+        """What tables say of it: kind, resolution, parameters; for these start days and days ahead, what it used."""
         ...
 
     def identity(self, day: date) -> str | None:
@@ -49,11 +49,12 @@ class Simple:
     name: str
     baseline: SimpleBaseline
 
-    def facts(self) -> dict[str, Any]:
-        return {"kind": self.name, "resolution": self.baseline.resolution, "parameters": None}
+    def facts(self, days: Sequence[date] = (), leads: Sequence[int] = ()) -> dict[str, Any]:
+        known = {"kind": self.name, "resolution": self.baseline.resolution, "parameters": None}
+        return known | self.baseline.facts(days, leads)
 
     def identity(self, day: date) -> str | None:
-        return self.baseline.identity
+        return self.baseline.identity(day)
 
     def leads(self, day: date) -> None:
         return None
@@ -82,7 +83,7 @@ class Product:
                 remedy="Make them with `cranpm forecast --format nc --out FOLDER`.",
             )
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self, days: Sequence[date] = (), leads: Sequence[int] = ()) -> dict[str, Any]:
         """What tables say of it, from the newest start day."""
         made = self._run(self._only.day if self._only else self._publication.days()[0]).provenance
         stated = ("weights_sha256", "resolution", "parameters", "stations_in_loss")

@@ -168,7 +168,7 @@ def score(
     return Scores(
         archive=plan.archive,
         names=[method.name for method in plan.methods],
-        facts={method.name: method.facts() for method in plan.methods},
+        facts={method.name: method.facts(kept, plan.leads) for method in plan.methods},
         days=kept,
         leads=plan.leads,
         places=places(plan.archive.domain.fine),

@@ -21,7 +21,6 @@ from cranpm.verification.table import SURE, TextTable, percent
 from cranpm.verification.tally import EDGES_UGM3
 
 TERRAIN = ("all", "flat", "complex")
-CAMS_NOTE = "CAMS: its analysis of the start day for all leads; the archive has no CAMS forecasts."
 
 
 @cache
@@ -80,7 +79,7 @@ def table_1(scores: Scores, scale: int, reference: str, with_paper: bool) -> Tex
             "bilinearly for 1 km.",
             f"SSIM in windows of {WINDOW} x {WINDOW}, data range {RANGE_UGM3:g} ug m-3.",
             SURE,
-            *([CAMS_NOTE] * any(fact["kind"] == "cams" for fact in scores.facts.values())),
+            *_made_of(scores),
             *(["Numbers in the paper are of real Europe in 2022: other data, shown for comparison."] * with_paper),
         ),
     )
@@ -120,6 +119,7 @@ def table_2(scores: Scores, reference: str, with_paper: bool) -> TextTable:
             f"Flat: elevation varies by less than 50 m (standard deviation within 25 km). {_unseen(scores)}",
             "SSIM of pairs: the formula over all matched pairs as one window.",
             SURE,
+            *_made_of(scores),
         ),
     )
 
@@ -267,6 +267,11 @@ def _in_paper(numbers: dict[str, Any], fact: Mapping[str, Any]) -> Any:
     if fact["kind"] in ("cran-pm", "released"):
         return numbers.get("cran-pm")
     return numbers.get(fact["kind"]) if fact.get("resolution") == "25 km" else None
+
+
+def _made_of(scores: Scores) -> list[str]:
+    """What a method used, where it says so: CAMS's forecasts or its analyses."""
+    return [f"{name}: {fact['made_of']}." for name, fact in scores.facts.items() if fact.get("made_of")]
 
 
 def _unseen(scores: Scores) -> str:

@@ -115,9 +115,8 @@ class FittedBaseline(SimpleBaseline):
         super().__init__(archive)
         self.fitted = fitted
 
-    @property
-    def identity(self) -> str:
-        return f"{super().identity} {self.fitted.fingerprint}"
+    def identity(self, day: date) -> str:
+        return f"{super().identity(day)} {self.fitted.fingerprint}"
 
 
 class Damped(FittedBaseline):
