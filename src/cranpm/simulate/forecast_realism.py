@@ -120,7 +120,7 @@ class ForecastScores:
         if self._pairs.days:
             checks += [self._consecutive("wind", ("u10", "v10")), self._consecutive("temperature", ("t2m",))]
         # Growing from the first lead to the last; between them the chance of a few months is larger than the growth.
-        least = {lead: 1.0 for lead in leads} | {leads[-1]: max(1.0, cams[leads[0]])}
+        least = dict.fromkeys(leads, 1.0) | {leads[-1]: max(1.0, cams[leads[0]])}
         return checks + [Check(_name(CAMS, lead), cams[lead], least[lead], 1.08) for lead in leads]
 
     def _correlation(self, lead: int, names: Sequence[str]) -> float:
