@@ -12,7 +12,7 @@ from datetime import date, datetime, timedelta
 import numpy as np
 
 from cranpm.archive.days_ahead import DaysAhead
-from cranpm.core.channels import Channel, channels_of
+from cranpm.core.channels import Channel
 from cranpm.core.grid import Array
 from cranpm.simulate.air import WEATHER_HOURS, AirDay
 from cranpm.simulate.observe import CamsLike
@@ -36,20 +36,23 @@ class Forecaster:
 
     def days_ahead(self, start: date, later: Sequence[AirDay]) -> list[DaysAhead]:
         """Both runs of a start day; `later` is the true air of the days after it, on the coarse grid."""
-        leads = {lead: self.forecast(start, lead, air) for lead, air in enumerate(later, start=1)}
-        self._true = {day: known for day, known in self._true.items() if day > start}
         reference = datetime(start.year, start.month, start.day)
-        return [
-            DaysAhead(
-                group,
-                model,
-                reference,
-                {lead: self._stack(group, given) for lead, given in leads.items()},
-                {"source": "simulation", "forecast_version": FORECAST_VERSION},
-            )
-            for group, model in MODELS.items()
-            if channels_of(self.channels, group)
-        ]
+        facts = {"source": "simulation", "forecast_version": FORECAST_VERSION}
+        leads, runs = self.channels_ahead(start, later, self.channels), []
+        for group, model in MODELS.items():
+            own = [index for index, channel in enumerate(self.channels) if channel.group == group]
+            if own:
+                runs.append(DaysAhead(group, model, reference, {n: fields[own] for n, fields in leads.items()}, facts))
+        return runs
+
+    def channels_ahead(self, start: date, later: Sequence[AirDay], channels: Sequence[Channel]) -> dict[int, Array]:
+        """By lead in days: (channels, rows, cols) float32 as forecast on a start day; `later` as in `days_ahead`."""
+        stacked = {}
+        for lead, air in enumerate(later, start=1):
+            given = self.forecast(start, lead, air)
+            stacked[lead] = np.stack([given[c.quantity, c.level_hpa] for c in channels]).astype(np.float32)
+        self._true = {day: known for day, known in self._true.items() if day > start}
+        return stacked
 
     def forecast(self, start: date, lead: int, truth: AirDay) -> Levels:
         """All quantities of the day `lead` days after `start`; `truth` is that day's air on the coarse grid."""
@@ -67,10 +70,6 @@ class Forecaster:
         fields["rain_mm"] = np.maximum(fields["rain_mm"], 0)
         fields["mixing_m"] = np.clip(fields["mixing_m"], *MIXING_M)
         return replace(truth, **fields)
-
-    def _stack(self, group: str, given: Levels) -> Array:
-        own = channels_of(self.channels, group)
-        return np.stack([given[c.quantity, c.level_hpa] for c in own]).astype(np.float32)
 
 
 def weather_quantities(air: AirDay, weather: WeatherGrid, hours: list[float]) -> Levels:

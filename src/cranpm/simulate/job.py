@@ -108,7 +108,7 @@ def sample(job: SimulationJob, location: str | None, on_day: OnDay = lambda _: N
     if location is not None:
         return sample_archive(Archive(location), job.days, on_day)
     settings = job.simulation.model_copy(update={"first_day": job.simulation.first_day or job.days.first})
-    return sample_world(World(job.domain, settings), job.days, on_day)
+    return sample_world(World(job.domain, settings), job.days, on_day, AHEAD if job.ahead is None else job.ahead)
 
 
 def days_ahead_in(archive: Archive) -> int:

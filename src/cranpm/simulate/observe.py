@@ -15,9 +15,9 @@ from cranpm.simulate.air import AirDay
 from cranpm.simulate.waves import WaveGrid, Waves, WaveSettings, hours_since_epoch
 from cranpm.simulate.weather import Levels
 
-CAMS_ERROR = WaveSettings(40, 500, 2500, memory_h=90, drift_ms=3, rms=0.34, run_error=0.1)
+CAMS_ERROR = WaveSettings(40, 500, 2500, memory_h=90, drift_ms=3, rms=0.34, run_error=0.03)
 CAMS_BIAS = WaveSettings(30, 600, 3000, memory_h=1e9, drift_ms=0, rms=0.28)
-CAMS_GROWTH = 0.015
+CAMS_GROWTH = 0.02
 """Share by which the CAMS-like forecast's own error is larger, per day of lead."""
 CAMS_LEVEL, CAMS_BLUR_CELLS = 1.05, 3.0
 SATURATION_UGM3 = {"pm25": 1900.0, "pm10": 1950.0, "no2": 950.0, "co": 1.9e4}

@@ -31,12 +31,16 @@ MIXING_M = (120.0, 2500.0)
 """Least and greatest height of the mixed layer."""
 
 FLOW = {
-    "planetary": WaveSettings(14, 4000, 9000, memory_h=280, drift_ms=4, rms=4.0, by_gradient=True, run_error=0.02),
-    "synoptic": WaveSettings(40, 1500, 4000, memory_h=150, drift_ms=4, rms=4.0, by_gradient=True, run_error=0.06),
+    "planetary": WaveSettings(
+        14, 4000, 9000, memory_h=280, drift_ms=4, rms=4.0, by_gradient=True, run_error=0.1, run_growth=0.24
+    ),
+    "synoptic": WaveSettings(
+        40, 1500, 4000, memory_h=150, drift_ms=4, rms=4.0, by_gradient=True, run_error=0.045, run_growth=0.38
+    ),
     "mesoscale": WaveSettings(80, 400, 1400, memory_h=60, drift_ms=4, rms=1.0, by_gradient=True, run_error=0.3),
 }
-STABILITY = WaveSettings(60, 350, 1500, memory_h=96, drift_ms=3, rms=0.8, run_error=0.1)
-SHOWERS = WaveSettings(60, 300, 1000, memory_h=48, drift_ms=4, rms=1.0, run_error=0.4)
+STABILITY = WaveSettings(60, 350, 1500, memory_h=96, drift_ms=3, rms=0.8, run_error=0.6, run_growth=0.2)
+SHOWERS = WaveSettings(60, 300, 1000, memory_h=48, drift_ms=4, rms=1.0, run_error=0.3, run_growth=0.35)
 
 Levels = dict[tuple[str, int | None], Array]
 """Daily fields by quantity and pressure level (hPa); None is the surface."""
