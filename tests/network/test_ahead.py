@@ -17,7 +17,12 @@ from cranpm.network.cost import example
 AHEAD = TINY.model_copy(update={"ahead": "weather+composition"})
 SLOTS = AHEAD.model_copy(update={"way": "slots", "leads": (1, 2, 3, 4, 5)})
 CARRIED = AHEAD.model_copy(update={"carried": True})
+LOCAL = AHEAD.model_copy(update={"local": True})
 BASELINE = learned_baseline("simvp", shape=(32, 48), tile=128, ahead="weather+composition")
+
+EVERY = pytest.mark.parametrize(
+    "settings", [AHEAD, SLOTS, CARRIED, LOCAL, BASELINE], ids=["mean", "slots", "carried", "local", "simvp"]
+)
 
 
 def with_ahead(settings, days=2, tiles=2, lead=2, seed=0):
@@ -50,7 +55,9 @@ def run(network, day, tiles, lead):
         return network.forecast_tile(network.encode_day(day), tiles, lead)
 
 
-@pytest.mark.parametrize("settings", [AHEAD, SLOTS, CARRIED, BASELINE], ids=["mean", "slots", "carried", "simvp"])
+@pytest.mark.parametrize(
+    "settings", [AHEAD, SLOTS, CARRIED, LOCAL, BASELINE], ids=["mean", "slots", "carried", "local", "simvp"]
+)
 def test_what_is_masked_does_not_matter_and_what_is_not_does(settings):
     network = trained(settings)
     day, tiles, lead = with_ahead(settings)
@@ -86,7 +93,7 @@ def test_one_slot_of_a_group_can_be_masked_alone():
     assert torch.equal(one.nan_to_num(), two.nan_to_num())
 
 
-@pytest.mark.parametrize("settings", [AHEAD, SLOTS], ids=["mean", "slots"])
+@pytest.mark.parametrize("settings", [AHEAD, SLOTS, LOCAL], ids=["mean", "slots", "local"])
 def test_untrained_it_is_persistence(settings):
     day, tiles, lead = with_ahead(settings)
     forecast = run(build(settings).eval(), day, tiles, lead)
@@ -135,6 +142,25 @@ def test_inputs_of_another_form_are_refused():
         run(trained(CARRIED), replace(with_ahead(CARRIED)[0], lead=None), tiles, lead)
 
 
+def test_a_local_token_reads_the_weather_at_its_own_place_and_no_other():
+    network = trained(LOCAL)
+    day, tiles, _ = with_ahead(LOCAL, days=1, tiles=1)
+    north = float(day.corner[0, 0] - tiles.position[0, 0]) / COARSE_STEP
+    there = slice(max(int(north) - 2, 0), int(north + 1.28 / COARSE_STEP) + 3)
+    near, far = day.ahead.clone(), day.ahead + 5
+    near[:, :, :, there] += 5
+    far[:, :, :, there] = day.ahead[:, :, :, there]
+
+    def local(fields):
+        with torch.inference_mode():
+            context = network.encode_day(replace(day, ahead=fields))
+            return network._local(context.field, context.corner, tiles)
+
+    assert local(day.ahead).shape == (1, 8, 8, 32)
+    assert torch.equal(local(day.ahead), local(far))
+    assert not torch.allclose(local(day.ahead), local(near))
+
+
 def test_settings_that_contradict_each_other_are_refused():
     for changes, words in (
         ({"ahead": "weather", "fusion": "none"}, "reads nothing coarse"),
@@ -146,8 +172,9 @@ def test_settings_that_contradict_each_other_are_refused():
 
 def test_gradients_reach_every_parameter():
     torch.manual_seed(0)
-    network = build(CARRIED)
-    day, tiles, lead = with_ahead(CARRIED)
+    settings = CARRIED.model_copy(update={"local": True})
+    network = build(settings)
+    day, tiles, lead = with_ahead(settings)
     land = ~tiles.fine[:, 0].isnan()
     optimiser = torch.optim.SGD(network.parameters(), lr=1e-3)
     for _ in range(3):
@@ -158,7 +185,9 @@ def test_gradients_reach_every_parameter():
     assert [name for name, p in network.named_parameters() if p.grad is None or not p.grad.abs().max() > 0] == []
 
 
-@pytest.mark.parametrize("settings", [AHEAD, SLOTS, CARRIED, BASELINE], ids=["mean", "slots", "carried", "simvp"])
+@pytest.mark.parametrize(
+    "settings", [AHEAD, SLOTS, CARRIED, LOCAL, BASELINE], ids=["mean", "slots", "carried", "local", "simvp"]
+)
 def test_examples_for_counting_costs_fit(settings):
     network = trained(settings)
     assert run(network, *example(network, 2, "cpu")).shape == (2, 128, 128)
