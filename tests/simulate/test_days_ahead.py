@@ -227,7 +227,7 @@ def test_reports_of_an_archive_and_of_the_world_agree(archive, archive_path):
 
 
 def test_scores_of_forecasts_have_known_answers():
-    """Temperature wrong by 2 K then 4 K in the same direction; wind too fast by 1 m/s; PM2.5 wrong by twice the analysis' error."""
+    """Temperature wrong by 2 K then 4 K in one direction, wind by 1 m/s, PM2.5 by twice the analysis' error."""
     scores, rng = ForecastScores(), np.random.default_rng(0)
     days = {after(n): rng.standard_normal((len(SCORED), 3, 4)) for n in range(12)}
     for number, (day, truth) in enumerate(days.items()):

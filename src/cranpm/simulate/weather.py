@@ -32,10 +32,10 @@ MIXING_M = (120.0, 2500.0)
 
 FLOW = {
     "planetary": WaveSettings(
-        14, 4000, 9000, memory_h=280, drift_ms=4, rms=4.0, by_gradient=True, run_error=0.1, run_growth=0.24
+        14, 4000, 9000, memory_h=280, drift_ms=4, rms=4.0, by_gradient=True, run_error=0.095, run_growth=0.25
     ),
     "synoptic": WaveSettings(
-        40, 1500, 4000, memory_h=150, drift_ms=4, rms=4.0, by_gradient=True, run_error=0.045, run_growth=0.38
+        40, 1500, 4000, memory_h=150, drift_ms=4, rms=4.0, by_gradient=True, run_error=0.042, run_growth=0.42
     ),
     "mesoscale": WaveSettings(80, 400, 1400, memory_h=60, drift_ms=4, rms=1.0, by_gradient=True, run_error=0.3),
 }
