@@ -16,7 +16,7 @@ def experiment(
         list[str],
         typer.Argument(
             metavar="NAME...",
-            help="table3a, table3b, table3c, priors, relief, counterfactuals, learning-curves, or TOML files.",
+            help="table3a, table3b, table3c, priors, relief, counterfactuals, learning-curves, ahead, or TOML files.",
         ),
     ],
     archive: Annotated[str, typer.Option(help="The archive to learn from.")],

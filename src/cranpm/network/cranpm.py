@@ -44,6 +44,10 @@ class CranPM(ForecastNetwork):
             self.coarse = Encoder(coarse, settings.coarse_inputs, settings, step)
         self.fine = Encoder(fine, FINE_CHANNELS - 3 + settings.elevation_channel + settings.days, settings)
         self.lead = nn.Embedding(len(settings.leads), fine.width)
+        if settings.local:
+            self.local = nn.Sequential(
+                nn.Linear(settings.coarse_inputs, fine.width), nn.GELU(), nn.Linear(fine.width, fine.width)
+            )
         self.bridge = FUSIONS[settings.fusion](settings)
         self.apply(_initialise)
         self.decoder = Decoder(fine.width, settings.decoder, settings.upsampling)
@@ -69,7 +73,8 @@ class CranPM(ForecastNetwork):
         tokens = self.coarse(field, day.elevation, wind=scanned, corner=day.corner)
         grid, tokens = tokens.shape[1:3], tokens.flatten(1, 2)
         memory = self.bridge.prepare(tokens)
-        return DayContext(tokens, memory, day.wind, day.corner, (grid[0], grid[1]), day.lead, carried)
+        read = field if settings.local else None
+        return DayContext(tokens, memory, day.wind, day.corner, (grid[0], grid[1]), day.lead, carried, read)
 
     def _carried(self, day: DayInputs) -> Tensor | None:
         """Change of PM2.5 at 25 km (ug m-3) by the wind alone, where the network reads it."""
@@ -90,9 +95,10 @@ class CranPM(ForecastNetwork):
         check_tiles(context.days, fine.shape[0])
         check_lead(context.lead, lead)
         today = fine[:, 0]
-        tokens = self.fine(
-            self._normalise_fine(fine), fine[:, 1], added=self.lead(lead_index(lead, self.settings.leads))
-        )
+        added = self.lead(lead_index(lead, self.settings.leads))[:, None, None]
+        if context.field is not None:
+            added = added + self._local(context.field, context.corner, tile)
+        tokens = self.fine(self._normalise_fine(fine), fine[:, 1], added=added)
         tokens = self._fuse(tokens, context, tile.position, lead)
         rows, cols = fine.shape[2:]
         change = self.decoder(tokens)[:, :rows, :cols].float()
@@ -107,6 +113,13 @@ class CranPM(ForecastNetwork):
             moved = sample(context.carried, context.corner, COARSE_STEP, places)
             start = start + self.carry * moved.unflatten(1, (rows, cols)).squeeze(3)
         return start + change * self.scales.pm25_spread
+
+    def _local(self, field: Tensor, corner: Tensor, tile: TileInputs) -> Float[Tensor, "tiles rows cols width"]:
+        """What the fine tokens of tiles take from the coarse fields at their own places."""
+        patch = self.settings.fine.patch
+        rows, cols = (-(-side // patch) for side in tile.fine.shape[2:])
+        centres = token_centres(tile.position, rows, cols, patch * FINE_STEP)
+        return self.local(sample(field, corner, COARSE_STEP, centres)).unflatten(1, (rows, cols))
 
     def head(self) -> list[nn.Module]:
         return [self.decoder, self.smooth] if self.settings.smooth_change else [self.decoder]

@@ -88,6 +88,9 @@ class NetworkSettings(ForecastSettings):
     """
     yesterday: bool = True
     """Read yesterday's fields in both branches."""
+    local: bool = False
+    """Let every fine token also read all coarse fields at its own place, before the fine branch. Not in the paper,
+    where weather reaches a tile through coarse tokens alone."""
     carried: bool = False
     """Read how the wind of the way alone would change PM2.5 at 25 km, and count the change from there, by a share
     that is learned. Not in the paper; of use where the weather ahead is read."""
@@ -98,8 +101,8 @@ class NetworkSettings(ForecastSettings):
             raise ValueError(f"{len(self.decoder)} doublings do not turn a token into {self.fine.patch} pixels")
         if len(set(self.leads)) != len(self.leads) or not self.leads:
             raise ValueError(f"leads {self.leads} must name each lead once")
-        if self.fusion == "none" and (self.ahead != "none" or self.carried):
-            raise ValueError("fusion none reads nothing coarse: it goes neither with ahead nor with carried")
+        if self.fusion == "none" and (self.ahead != "none" or self.carried or self.local):
+            raise ValueError("fusion none reads nothing coarse: it does not go with ahead, carried or local")
         if self.carried and self.ahead == "none":
             raise ValueError("carried follows the air of a lead by the weather ahead: it needs ahead")
         if self.distance_bias and self.fusion not in ("cross", "coarse-queries-fine", "bidirectional"):

@@ -63,11 +63,11 @@ class Encoder(nn.Module):
         self,
         field: Float[Tensor, "b ch h w"],
         elevation_m: Float[Tensor, "b h w"],
-        added: Float[Tensor, "b width"] | None = None,
+        added: Float[Tensor, "#b #rows #cols width"] | None = None,
         wind: Float[Tensor, "b 2 h w"] | None = None,
         corner: Float[Tensor, "b 2"] | None = None,
     ) -> Float[Tensor, "b rows cols width"]:
-        """Tokens of a normalised field; `added` is put on every token, `wind` orders the scan.
+        """Tokens of a normalised field; `added` is put on the tokens, `wind` orders the scan.
 
         Where it makes a bias instead, `corner` says where the field lies.
         """
@@ -75,7 +75,7 @@ class Encoder(nn.Module):
         rows, cols, width = tokens.shape[1:]
         tokens = tokens + sine_cosine(rows, cols, width, tokens.device)
         if added is not None:
-            tokens = tokens + added[:, None, None]
+            tokens = tokens + added
         elevation_m = patch_mean(elevation_m, self.patch)
         scan = upwind = None
         if wind is not None and corner is not None and self.upwind_step is not None:
