@@ -232,7 +232,7 @@ def test_simple_baselines_are_what_they_say(month):
         fields["damped"], np.maximum(fitted.mean_ugm3 + fitted.rho[2] * anomaly, 0), equal_nan=True, atol=1e-3
     )
     row, col = 30, 40  # beside the centre of a coarse cell
-    cams = month.coarse(day)[INDEX["cams_pm25"]]
+    cams = month.ahead.fields(day, 2, "composition")[0]
     assert fields["cams"][row, col] == pytest.approx(refine(cams, month.domain.coarse, month.domain.fine)[row, col])
     window = (slice(100, 140), slice(50, 90))
     for name in SIMPLE:

@@ -120,7 +120,7 @@ def run_checks(settings: TrainSettings, archive: Archive, folder: Path) -> list[
 
 
 def _fitting_checks(settings: TrainSettings, archive: Archive, folder: Path) -> list[Finding]:
-    """What fitting at once would cost: pixels of all leads in memory, and those of one lead once more, twice as wide."""
+    """What fitting at once would cost: pixels of all leads in memory, and those of one lead again in float64."""
     with tempfile.TemporaryDirectory() as temporary:
         run = FittingRun(settings, archive, Path(temporary) / "run", resume=False)
     pixels, free = len(run.days) * run.model.samples_a_day, free_memory_gb()
