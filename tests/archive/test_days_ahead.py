@@ -164,3 +164,18 @@ def test_in_memory_forecasts_are_the_same_and_cannot_be_changed(path):
     assert field is kept.ahead.fields(FIRST, 1, "weather")
     with pytest.raises(ValueError, match="read-only"):
         field[0] = 1
+
+
+def test_xarray_shows_forecasts_by_start_day_and_lead(path):
+    composition = run("composition", (1, 3), model="cams-global")
+    put_ahead(path, composition)
+    later = FIRST + timedelta(days=4)
+    put_ahead(path, run("composition", (1,), day=later, reference=MIDNIGHT + timedelta(days=4)), day=later)
+    tree = Archive(path).to_xarray()
+    assert "ahead/weather" not in tree.groups
+    found = tree["ahead/composition"].to_dataset()
+    assert found.lead.values.tolist() == [1, 3]
+    assert found.sizes["time"] == 2
+    assert found.cams_o3.attrs["units"] == "ug m-3"
+    assert np.array_equal(found.cams_pm10.sel(lead=3)[0].compute(), composition.fields[3][1])
+    assert found.cams_pm10.sel(lead=3)[1].isnull().all()

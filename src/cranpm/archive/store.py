@@ -169,7 +169,8 @@ class Archive:
         """The archive's days as xarray sees them, read only where they are computed (dask, one chunk per day).
 
         Groups: `fine` (pm2p5 in ug m-3 and elevation in m at 0.01 degrees), `coarse` (one variable per channel, in its
-        unit, at 0.25 degrees) and `stations` (pm2p5 by station, with place and altitude). `time` has the days that are
+        unit, at 0.25 degrees), `stations` (pm2p5 by station, with place and altitude) and, where there are forecasts,
+        `ahead/weather` and `ahead/composition` (one variable per channel, by start day and lead). `time` has the days that are
         present and no others, at noon UTC with bounds; names, units and attributes follow the CF conventions.
         """
         from cranpm.archive.datasets import to_tree
