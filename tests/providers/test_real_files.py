@@ -275,7 +275,7 @@ def test_open_data_value_by_value_as_eccodes_reads_them(pattern, name):
                     np.array(eccodes.codes_get_array(message, key)) for key in ("latitudes", "longitudes", "values")
                 )
             eccodes.codes_release(message)
-    assert lon.max() > 180
+    assert lon[0] in (180, -180)  # as eccodes of this or that version says it
     order = np.lexsort((np.where(lon >= 180, lon - 360, lon), -lat))
     assert np.allclose(mine["lat"].ravel(), lat[order])
     assert np.allclose(mine["lon"].ravel(), np.where(lon >= 180, lon - 360, lon)[order])
