@@ -14,7 +14,8 @@ from cranpm.providers import ahead
 from cranpm.providers.ahead import AheadJob, AheadOptions, AheadTask, MadeAhead, Run
 from cranpm.providers.scan import Scan, in_parts
 
-LEADS_PER_TASK = 2
+LEADS_PER_TASK = 3
+"""A task finds its way through all files of a run first: few tasks, but two for the five days of one run."""
 STARTS_AT_ONCE = 8
 """Start days whose forecasts are held in memory until they are committed."""
 Key = tuple[date, str]

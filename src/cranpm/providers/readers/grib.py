@@ -26,6 +26,22 @@ KINDS: dict[str, LevelKind] = {
 }
 CLASSES = {"ea": "", "od": IFS, "ai": AIFS, "mc": CAMS_GLOBAL}
 """Whose fields they are, by ECMWF's class: ERA5's, forecasts of its two models, CAMS's."""
+NUMBERS = (
+    "centre",
+    "tablesVersion",
+    "localTablesVersion",
+    "discipline",
+    "parameterCategory",
+    "parameterNumber",
+    "productDefinitionTemplateNumber",
+    "typeOfFirstFixedSurface",
+    "typeOfSecondFixedSurface",
+    "scaleFactorOfFirstFixedSurface",
+    "scaledValueOfFirstFixedSurface",
+    "typeOfStatisticalProcessing",
+    "lengthOfTimeRange",
+)
+"""By which edition 2 says what a field of the weather is."""
 MADE_UP_STATUS = 192
 """Of the data's production, in GRIB's range for local use: simulated fields. ECMWF's own have 0."""
 MISSING = 9.969e36
@@ -62,8 +78,10 @@ def variables(path: Path, label: str) -> list[Variable]:
     """All quantities that we know in a file, each run of a model apart."""
     found: dict[tuple[str, LevelKind, _Origin], _Series] = {}
     grids: dict[str, FileGrid] = {}
+    names: dict[tuple[Any, ...], tuple[str, str]] = {}
     for offset, message in _messages(path, label):
-        name, kind = _get(message, "shortName"), KINDS.get(_get(message, "typeOfLevel"))
+        name, unit = _name_and_unit(message, names)
+        kind = KINDS.get(_get(message, "typeOfLevel"))
         if name not in BY_ALIAS or kind is None:
             continue
         key = str(_get(message, "md5GridSection"))
@@ -71,7 +89,7 @@ def variables(path: Path, label: str) -> list[Variable]:
             _check_layout(message, label)
             grids[key] = _file_grid(message, label)
         _check_member(message, name, label)
-        file_grid, unit = grids[key], _get(message, "units")
+        file_grid = grids[key]
         series = found.setdefault((BY_ALIAS[name].name, kind, _origin(message, label)), _Series(unit, file_grid))
         if not series.file_grid.same(file_grid) or unit != series.unit:
             raise CranpmError(
@@ -130,6 +148,16 @@ def _get(message: int, key: str, default: Any = None) -> Any:
         if default is None:
             raise
         return default
+
+
+def _name_and_unit(message: int, known: dict[tuple[Any, ...], tuple[str, str]]) -> tuple[str, str]:
+    """Short name and unit, which take ecCodes longest: weather of edition 2 is named once for the same numbers."""
+    if int(_get(message, "edition")) != 2 or _get(message, "class", "") not in ("od", "ai"):
+        return str(_get(message, "shortName")), str(_get(message, "units"))
+    key = tuple(_get(message, number, -1) for number in NUMBERS)
+    if key not in known:
+        known[key] = str(_get(message, "shortName")), str(_get(message, "units"))
+    return known[key]
 
 
 def _time(message: int, which: str) -> datetime:
