@@ -3,13 +3,17 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
+from sample_days import SMALL, STATIONS
 
+from cranpm.archive.day_data import Statics
+from cranpm.archive.layout import create_archive
 from cranpm.archive.store import Archive
 from cranpm.core.cluster import open_pool
 from cranpm.providers import sandbox
 from cranpm.providers.export import write_provider_files
-from cranpm.providers.ingest import ingest
+from cranpm.providers.ingest import AS_FILES, ingest
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +34,7 @@ def filled(provider_files, archive, tmp_path_factory):
 
 
 @pytest.fixture
-def here(monkeypatch, filled):
+def in_process(monkeypatch):
     """Files are opened in this process: quicker, where what is tested is not the process."""
 
     def ask(job):
@@ -38,6 +42,28 @@ def here(monkeypatch, filled):
         return json.loads(json.dumps(answer)), arrays
 
     monkeypatch.setattr(sandbox, "_ask", ask)
+
+
+@pytest.fixture
+def here(filled, in_process):
+    """The same, after the shared archive was made by real sandboxes."""
+
+
+@pytest.fixture
+def place(tmp_path):
+    """Where an archive without days is."""
+    fine = SMALL.fine.shape
+    location = str(tmp_path / "archive")
+    statics = Statics(np.full(fine, 100.0), np.full(fine, 5.0), np.ones(fine, bool))
+    create_archive(location, SMALL, statics, STATIONS, {"source": AS_FILES})
+    return location
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A folder for files."""
+    (tmp_path / "files").mkdir()
+    return tmp_path / "files"
 
 
 @pytest.fixture
