@@ -30,6 +30,8 @@ MOST_RATIO, SMALL_BYTES = 100, 2**20
 HGT = ".hgt"
 UNFINISHED = (".part", ".part-of", ".job")
 """What a fetch leaves behind until it is done."""
+SERVER_COPY = ".server-copy"
+"""A file of this name marks a folder that is laid out as a provider's server, to fetch from."""
 
 
 @dataclass(frozen=True, order=True)
