@@ -3,8 +3,9 @@
 Weather and composition are two groups, each from one run of one model per start day; either may be absent. They lie in
 
     ahead/weather, ahead/composition  (day, lead, channel, lat, lon) float32, the channels of the group in their order
-    ahead/held  (day, group, lead) 1 where there is a forecast
-    ahead/run   (day, group) which run it is, as JSON
+    ahead/held       (day, group, lead) 1 where there is a forecast
+    ahead/reference  (day, group) when its run began, in hours since 2000-01-01, UTC
+    ahead/run        (day, group) which run it is, as JSON
 
 Day is the start day. A later run replaces all leads of its group in one commit; the record of the new run names the
 version of the archive that still holds the old one.
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from cranpm.archive.store import Archive
 
 DAYS_PER_CHUNK = 1024
+_BEGIN = datetime(EPOCH.year, EPOCH.month, EPOCH.day)
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,20 @@ class AheadReader:
         any_lead = self._held[:, GROUPS.index(group)].any(axis=1)
         return [EPOCH + timedelta(days=int(index)) for index in np.flatnonzero(any_lead)]
 
+    def models(self, group: str) -> tuple[str, ...]:
+        """The models that ever gave forecasts of a group."""
+        there = self._archive.has("ahead")
+        return tuple(self._archive.attributes_of("ahead")["models"][group]) if there else ()
+
+    def check_references(self, group: str, days: Sequence[date]) -> None:
+        """Refuse start days with a forecast from a run that began after they had ended."""
+        held = set(self.days(group))
+        chosen = [day for day in days if day in held]
+        if chosen:
+            hours = self._archive.read("ahead/reference", (slice(None), GROUPS.index(group)))
+            for day in chosen:
+                check_reference(day, _BEGIN + timedelta(hours=int(hours[axis_index(day)])), f"{group} of a model")
+
     def run(self, day: date, group: str) -> RunRecord | None:
         """Which run the forecast of a start day is from; None where there is none."""
         if not self.leads(day, group):
@@ -166,7 +182,7 @@ class AheadReader:
                     "first": str(days[0]),
                     "last": str(days[-1]),
                     "leads": [int(lead) for lead in leads],
-                    "models": list(self._archive.attributes_of("ahead").get("models", {}).get(group, [])),
+                    "models": list(self.models(group)),
                     "newest_run": str(newest),
                 }
         return facts
@@ -196,6 +212,7 @@ def lay_out(root: Group, domain: Domain, channels: Sequence[Channel]) -> None:
         array.attrs["channels"] = [channel.name for channel in own]
     shape = (AXIS, len(GROUPS), LONGEST_LEAD)
     add_array(group, "held", shape, "uint8", (DAYS_PER_CHUNK, *shape[1:]), ("day", "group", "lead"), fill=0)
+    add_array(group, "reference", shape[:2], "int32", (DAYS_PER_CHUNK, len(GROUPS)), ("day", "group"), fill=0)
     add_array(group, "run", shape[:2], str, (1, 1), ("day", "group"), fill="")
     group.attrs["models"] = {name: [] for name in GROUPS}
 
@@ -215,6 +232,7 @@ def write(root: Group, day: date, runs: Sequence[DaysAhead], known: "Archive") -
         for lead in set(before) - set(ahead.leads):
             root[f"ahead/{ahead.group}"][index, lead - 1] = np.nan
         root["ahead/held"][index, number] = held
+        root["ahead/reference"][index, number] = -((_BEGIN - ahead.reference) // timedelta(hours=1))
         record = _record(ahead, known.snapshot if before else None)
         root["ahead/run"][index, number] = json.dumps(record.to_json(), sort_keys=True, default=str)
         models = dict(root["ahead"].attrs["models"])

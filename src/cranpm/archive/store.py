@@ -17,7 +17,7 @@ import numpy as np
 from cranpm.archive import days_ahead, repository
 from cranpm.archive.day_data import DayData, Quality, Statics, Stations
 from cranpm.archive.days_ahead import AheadReader, DaysAhead
-from cranpm.archive.layout import EPOCH, READABLE, SCHEMA, STATION_FIELDS, add_array, axis_index
+from cranpm.archive.layout import EPOCH, READABLE, STATION_FIELDS, add_array, axis_index
 from cranpm.archive.repository import Group
 from cranpm.core.channels import Channel, parse_channels
 from cranpm.core.days import gaps

@@ -105,7 +105,7 @@ def attention(
 
     loaded = load_weights(weights)
     network = opened.paper_network(loaded).eval()
-    inputs = Inputs(Archive(archive), channels=loaded.card.channel_names)
+    inputs = Inputs.of(network.settings, Archive(archive), channels=loaded.card.channel_names)
     grid = inputs.archive.domain.fine
     tile = opened.tile_in(parse_region(region, grid), grid, network.settings.tile_shape[0])
     with err.status("looking"):

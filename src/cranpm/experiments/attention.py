@@ -106,7 +106,7 @@ def paper_network(weights: Weights) -> CranPM:
 
 def _forecast(network: CranPM, inputs: Inputs, day: date, window: Window, lead: int) -> DayContext:
     """Run the network on a tile; what it saw of the day."""
-    context = network.encode_day(inputs.day(day))
+    context = network.encode_day(inputs.day(day, lead))
     network.forecast_tile(context, inputs.tile(day, window), torch.tensor([lead]))
     return context
 
@@ -184,7 +184,7 @@ def windiest(inputs: Inputs, days: Sequence[date], window: Window) -> dict[str, 
     if not days:
         raise CranpmError(expected="days with a day before them in the archive", found="none", remedy="Choose others.")
     coarse, tile = inputs.archive.domain.coarse, inputs.archive.domain.fine.window(*window)
-    eastward = {day: wind_over(inputs.day(day).wind[0].numpy(), coarse, tile)[0] for day in days}
+    eastward = {day: wind_over(inputs.coarse(day)[inputs.wind], coarse, tile)[0] for day in days}
     west, east = max(days, key=lambda day: eastward[day]), min(days, key=lambda day: eastward[day])
     found = {WINDS[0]: west} if eastward[west] > 0 else {}
     return found | ({WINDS[1]: east} if eastward[east] < 0 else {})

@@ -1,16 +1,17 @@
 """What a forecast owes to an input: the same network, with that input taken away or made false at test time."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from cranpm.archive.store import Archive
-from cranpm.core.channels import Channel
+from cranpm.core.channels import GROUPS, Channel
 from cranpm.core.grid import Window
 from cranpm.network import DayInputs, TileInputs
 from cranpm.network.scaling import Scales
@@ -24,22 +25,14 @@ ELEVATION, YESTERDAY = 1, 4
 class Intervened(Inputs):
     """Inputs of an archive in which one cause was changed; targets are read as they are."""
 
-    def __init__(
-        self,
-        archive: Archive,
-        scales: Scales,
-        intervention: str,
-        cache_gb: float = 2.0,
-        coarse_pm25: bool = False,
-        channels: Sequence[str] | None = None,
-    ):
-        super().__init__(archive, cache_gb, coarse_pm25=coarse_pm25, channels=channels)
+    def __init__(self, archive: Archive, scales: Scales, intervention: str, cache_gb: float = 2.0, **reading: Any):
+        super().__init__(archive, cache_gb, **reading)
         self._change, self._scales = INTERVENTIONS[intervention], scales
 
-    def day(self, day: date) -> DayInputs:
-        as_it_is = super().day(day)
+    def day(self, day: date, lead: int | None = None, hidden: Collection[str] = ()) -> DayInputs:
+        as_it_is = super().day(day, lead, {*hidden, *self._change.hidden})
         fields = self._change.coarse(self, day, as_it_is.coarse.clone())
-        wind = self._change.priors_wind * fields[:, self.wind]
+        wind = self._change.priors_wind * self._wind(as_it_is, fields)
         return replace(
             as_it_is, coarse=fields, wind=wind, elevation=self._change.relief(day, as_it_is.elevation.clone())
         )
@@ -51,6 +44,11 @@ class Intervened(Inputs):
         if self._change.without_yesterday:
             fine[:, YESTERDAY] = torch.nan  # enters as the mean
         return replace(as_it_is, fine=fine)
+
+    def _wind(self, as_it_is: DayInputs, fields: Tensor) -> Tensor:
+        """Of the changed fields; where the weather ahead is known, that of the way as it is."""
+        known = as_it_is.known is not None and as_it_is.known[:, 0, 0].any()
+        return as_it_is.wind if known else fields[:, self.wind]
 
     def mean(self, channels: list[int]) -> Tensor:
         """Training means of channels, shaped to replace their fields."""
@@ -70,6 +68,8 @@ class Intervention:
     coarse: Callable[[Intervened, date, Tensor], Tensor] = lambda inputs, day, fields: fields
     relief: Callable[[date, Tensor], Tensor] = lambda day, metres: metres
     without_yesterday: bool = False
+    hidden: tuple[str, ...] = ()
+    """Groups of the days ahead that are missing."""
     priors_wind: float = 1.0
 
 
@@ -98,7 +98,9 @@ def _scale_wind(factor: float, inputs: Intervened, day: date, fields: Tensor) ->
 
 def _other_wind(inputs: Intervened, day: date, fields: Tensor) -> Tensor:
     channels = of_both_days(inputs.channels, is_wind)
-    fields[:, channels] = Inputs.day(inputs, inputs.another_day(day)).coarse[:, channels]
+    other = inputs.another_day(day)
+    both = np.concatenate([inputs.coarse(other), inputs.coarse(other - timedelta(days=1))])
+    fields[:, channels] = torch.from_numpy(both[channels])[None]
     return fields
 
 
@@ -134,5 +136,8 @@ INTERVENTIONS: Mapping[str, Intervention] = {
     "CAMS at its mean": Intervention(partial(_to_mean, is_composition)),
     "yesterday at its mean": Intervention(_no_yesterday, without_yesterday=True),
     "weather at its mean": Intervention(partial(_to_mean, is_weather)),
+    "weather ahead missing": Intervention(hidden=("weather",)),
+    "composition ahead missing": Intervention(hidden=("composition",)),
+    "all days ahead missing": Intervention(hidden=GROUPS),
 }
 """Means are those of the training days, which the network sees as 0. Tiles of a day are shuffled in the same order."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from cranpm import __version__
 from cranpm.archive.store import Archive, ArchiveInMemory
@@ -109,14 +110,17 @@ def conditions(task: Task, archive: Archive, work: Path, card: Card) -> Iterator
 
     Each gives the network the channels of its `card`.
     """
-    cache_gb, coarse = task.job.settings.samples.cache_gb, task.job.settings.model.coarse_pm25
-    names = card.channel_names
-    yield AS_IT_IS, Inputs(archive, cache_gb, coarse_pm25=coarse, channels=names)
+    samples, model = task.job.settings.samples, card.network.settings
+    read: dict[str, Any] = {
+        "cache_gb": samples.cache_gb,
+        "channels": card.channel_names,
+        "prognosis": samples.prognosis,
+    }
+    yield AS_IT_IS, Inputs.of(model, archive, **read)
     for name in task.experiment.interventions:
-        yield name, Intervened(archive, card.scales, name, cache_gb, coarse_pm25=coarse, channels=names)
+        yield name, Intervened.of(model, archive, scales=card.scales, intervention=name, **read)
     for world in task.experiment.worlds:
-        other = _in_memory(str(world_place(world, work)))
-        yield world, Inputs(other, cache_gb, coarse_pm25=coarse, channels=names)
+        yield world, Inputs.of(model, _in_memory(str(world_place(world, work))), **read)
 
 
 @cache

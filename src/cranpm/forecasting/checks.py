@@ -1,6 +1,6 @@
 """What a forecast refuses: inputs that are missing or do not fit the weights, and fields that nobody should publish."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, NoReturn
 
@@ -8,11 +8,14 @@ import numpy as np
 
 from cranpm.archive.day_data import PM25_CEILING_UGM3, Quality
 from cranpm.archive.store import SIMULATION, Archive
+from cranpm.core.days import check_reference
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array
 from cranpm.forecasting.forecast import Forecast
+from cranpm.training.days_ahead import PERFECT
 
 if TYPE_CHECKING:
+    from cranpm.training.days_ahead import AheadFields
     from cranpm.weights import Card
 
 DRIFT = 4.0
@@ -44,6 +47,37 @@ def replacements(
     if faults and not degrade:
         refuse_inputs("; ".join(faults))
     return instead, tuple(faults)
+
+
+def days_ahead(ahead: "AheadFields", day: date, leads: Sequence[int], card: "Card") -> tuple[list[str], dict[str, str]]:
+    """What is wrong with the forecasts of the days ahead, in words, and by group which run was read.
+
+    A group that is missing for a lead is masked: the weights were trained to do without.
+    """
+    faults: list[str] = []
+    runs: dict[str, str] = {}
+    for group in ahead.form.groups:
+        missing = [lead for lead in leads if not ahead.knows(day, lead, group)]
+        if missing:
+            of_leads = ", ".join(f"T+{lead}" for lead in missing)
+            faults.append(f"no forecast of the {group} ahead for {of_leads}: the weights do without")
+        if len(missing) == len(leads):
+            runs[group] = "none"
+            continue
+        run = ahead.archive.ahead.run(day, group)
+        if ahead.prognosis == "perfect" or run is None:
+            runs[group] = PERFECT
+            continue
+        runs[group] = str(run) + (f", not for {', '.join(f'T+{lead}' for lead in missing)}" if missing else "")
+        check_reference(day, run.reference, run.model)
+        if run.reference.date() < day:
+            faults.append(f"the {group} ahead is from an older run: {run}")
+        if card.ahead.get(group) and run.model not in card.ahead[group]:
+            known = ", ".join(card.ahead[group])
+            faults.append(f"the {group} ahead is from {run.model}, the weights learned from {known}")
+    if PERFECT in runs.values():
+        faults.append(f"not a forecast: {PERFECT}")
+    return faults, runs
 
 
 def _foreign(archive: Archive, card: "Card") -> list[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,13 @@ from cranpm.baselines import Persistence
 from cranpm.core.allocator import keep_freed_memory
 from cranpm.core.days import LEADS, check_leads
 from cranpm.core.grid import EVERYWHERE, TILE, Array, Window
-from cranpm.forecasting.checks import check, refuse_inputs, replacements
+from cranpm.forecasting.checks import check, days_ahead, refuse_inputs, replacements
 from cranpm.forecasting.forecast import Forecast
 from cranpm.forecasting.tiles import OVERLAP, Mosaic, Plan, adaptive_plan
 from cranpm.network import DayInputs, ForecastNetwork, TileInputs
 from cranpm.network.precision import DTYPES, Precision, best_precision
-from cranpm.training.inputs import Inputs
+from cranpm.training.days_ahead import Prognosis
+from cranpm.training.inputs import YESTERDAY, Inputs
 from cranpm.weights import Weights
 
 CPU = torch.device("cpu")
@@ -33,6 +35,7 @@ def predict(
     region: Window = EVERYWHERE,
     *,
     degrade: bool = False,
+    prognosis: Prognosis = "forecast",
     precision: Precision | None = None,
     batch: int | None = None,
     compiled: bool = False,
@@ -40,7 +43,8 @@ def predict(
 ) -> Forecast:
     """A checked forecast from `day`; without weights, by persistence. Nothing is replaced unless `degrade` says so.
 
-    Without `leads`, all that the weights were trained for.
+    Without `leads`, all that the weights were trained for. With the `perfect` prognosis, for research, weights that
+    read the days ahead read their analyses, and the product is labelled as degraded.
     """
     leads = tuple(sorted(check_leads(default_leads(weights) if leads is None else leads)))
     grid = archive.domain.fine.window(*region)
@@ -57,17 +61,17 @@ def predict(
     else:
         weights.card.check(archive.channels, archive.domain.coarse, archive.domain.fine, leads)
         precision = precision or best_precision()
-        inputs = Inputs(
-            archive,
-            replaced=instead,
-            coarse_pm25=weights.network.settings.coarse_pm25,
-            channels=weights.card.channel_names,
-        )
-        encoded, gaps = _filled(inputs, day, weights, degrade)
-        degraded += gaps
+        settings, names = weights.network.settings, weights.card.channel_names
+        inputs = Inputs.of(settings, archive, replaced=instead, channels=names, prognosis=prognosis)
+        faults, runs = days_ahead(inputs.ahead, day, leads, weights.card)
+        gaps = _gaps(inputs, day)
+        if (faults or gaps) and not degrade:
+            refuse_inputs("; ".join([*gaps, *faults]))
+        degraded += (*gaps, *faults)
         plan = _plan(archive, day, weights.network)
         work = _Work(weights.network, plan, leads, precision, batch or max(1, (TILE // plan.size) ** 2), compiled)
-        fields = _tiles(work, inputs, day, encoded, region, on_tile)
+        fields = _tiles(work, inputs, day, region, on_tile)
+        provenance |= {"days_ahead": runs} if runs else {}
         provenance |= {
             "method": weights.card.network.kind,
             "weights_sha256": weights.sha256,
@@ -93,23 +97,23 @@ def default_leads(weights: Weights | None) -> tuple[int, ...]:
     return weights.card.leads if weights else LEADS
 
 
-def _filled(inputs: Inputs, day: date, weights: Weights, degrade: bool) -> tuple[DayInputs, tuple[str, ...]]:
-    """A day's fields, the training mean in gaps of coarse channels, and which have gaps; refused unless asked for."""
-    fields = inputs.day(day)
-    coarse = fields.coarse
-    today = [channel.name for channel in inputs.channels]
-    names = [*today, *(f"{name} of the day before" for name in today)]
-    gap = coarse[:, : len(names)].isnan()  # beyond them PM2.5, which is missing at sea
-    faults = tuple(
-        f"{name} has gaps: the training mean is used instead"
-        for name, missing in zip(names, gap.any(dim=(0, 2, 3)).tolist(), strict=True)
-        if missing
-    )
-    if faults and not degrade:
-        refuse_inputs("; ".join(faults))
-    mean = torch.tensor(weights.network.scales.mean * 2)[None, :, None, None]
-    whole = torch.cat([torch.where(gap, mean, coarse[:, : gap.shape[1]]), coarse[:, gap.shape[1] :]], dim=1)
-    return replace(fields, coarse=whole, wind=whole[:, inputs.wind]), faults
+def _gaps(inputs: Inputs, day: date) -> list[str]:
+    """Which coarse channels of today and yesterday have gaps, and what is used instead."""
+    found = []
+    for when, suffix in ((day, ""), (day - YESTERDAY, " of the day before")):
+        for channel, field in zip(inputs.channels, inputs.coarse(when), strict=True):
+            if np.isnan(field).any():
+                found.append(f"{channel.name}{suffix} has gaps: the training mean is used instead")
+    return found
+
+
+def _filled(fields: DayInputs, mean: Sequence[float], wind: Sequence[int]) -> DayInputs:
+    """A day with the training mean in gaps of its coarse channels; PM2.5 after them is missing at sea and stays so."""
+    means = torch.tensor([*mean, *mean])[None, :, None, None]
+    own, pm25 = fields.coarse.tensor_split([means.shape[1]], dim=1)
+    whole = torch.where(own.isnan(), means, own)
+    today = torch.where(fields.wind.isnan(), whole[:, list(wind)], fields.wind)
+    return replace(fields, coarse=torch.cat([whole, pm25], dim=1), wind=today)
 
 
 def _plan(archive: Archive, day: date, network: ForecastNetwork) -> Plan:
@@ -136,23 +140,30 @@ def _tiles(
     work: _Work,
     inputs: Inputs,
     day: date,
-    encoded: DayInputs,
     region: Window,
     on_tile: Callable[[int, int], None],
 ) -> Array:
-    """The day is encoded once and serves all tiles and leads; tiles are added in the plan's order."""
+    """The day is encoded once, or once per lead where the days ahead are read, and serves all tiles.
+
+    Tiles are added in the plan's order.
+    """
     keep_freed_memory()
     device = torch.device("cuda") if torch.cuda.is_available() else CPU
     network, mosaic = work.network.to(device), Mosaic(work.plan, len(work.leads))
     forecast_tile: Any = torch.compile(network.forecast_tile) if work.compiled else network.forecast_tile
     every = [window for window in work.plan.windows() if _meet(window, region)]
     with torch.autocast(device.type, DTYPES[work.precision], enabled=work.precision != "fp32"):
-        context = network.encode_day(encoded.to(device))
+        filled = partial(_filled, mean=network.scales.mean, wind=inputs.wind)
+        encoded = [
+            network.encode_day(filled(inputs.day(day, lead)).to(device))
+            for lead in (work.leads if inputs.ahead.form.groups else work.leads[:1])
+        ]
         for first in range(0, len(every), work.batch):
             windows = every[first : first + work.batch]
             tiles = TileInputs.join([inputs.tile(day, window) for window in windows]).to(device)
             for index, lead in enumerate(work.leads):
                 ahead = torch.full((len(windows),), lead, device=device)
+                context = encoded[index] if len(encoded) > 1 else encoded[0]
                 values = forecast_tile(context, tiles, ahead).float().cpu().numpy()
                 for window, tile in zip(windows, values, strict=True):
                     mosaic.add(window, tile, index)

@@ -1,5 +1,6 @@
 """The network: tensors in, tensors out; it never sees a file."""
 
+from cranpm.network.ahead import AheadForm
 from cranpm.network.context import DayContext
 from cranpm.network.cranpm import CranPM
 from cranpm.network.cranpm_settings import BranchSettings, NetworkSettings
@@ -12,6 +13,7 @@ from cranpm.network.released_settings import ReleasedSettings
 __all__ = [
     "NETWORKS",
     "PRESETS",
+    "AheadForm",
     "BranchSettings",
     "CranPM",
     "DayContext",

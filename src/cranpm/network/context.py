@@ -28,6 +28,10 @@ class DayContext:
     """Latitude and longitude of the coarse grid's north-west edge."""
     grid: tuple[int, int]
     """Rows and columns of the tokens."""
+    lead: Int[Tensor, " days"] | None = None
+    """Days ahead that it is for; None where it serves every lead."""
+    carried: Float[Tensor, "days 1 h w"] | None = None
+    """Change of PM2.5 (ug m-3) on the coarse cells by the wind alone, where the network reads it."""
 
     @property
     def days(self) -> int:
@@ -59,6 +63,18 @@ def check_finite(**fields: Tensor) -> None:
                 found=f"{int((~field.isfinite()).sum())} missing or infinite",
                 remedy="Complete the day, or fill the gaps where the product can be labelled for it.",
             )
+
+
+def check_lead(context: Int[Tensor, " days"] | None, lead: Int[Tensor, " tiles"]) -> None:
+    """Refuse tiles of another lead than the days ahead that were read are for."""
+    if context is None or lead.is_meta or torch.compiler.is_compiling():
+        return
+    if not torch.equal(context.repeat_interleave(lead.shape[0] // context.shape[0]), lead):
+        raise CranpmError(
+            expected=f"tiles of the leads {context.tolist()} that the days were encoded for",
+            found=str(lead.tolist()),
+            remedy="Encode the day for each lead: the days ahead differ.",
+        )
 
 
 def check_tiles(days: int, tiles: int) -> None:

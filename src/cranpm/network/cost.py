@@ -68,7 +68,14 @@ def example(network: ForecastNetwork, tiles: int, device: str) -> tuple[DayInput
     tile = typical + 5 * torch.rand(tiles, 5, *fine, device=device)
     lead = torch.full((tiles,), settings.leads[0], device=device)
     wind, relief = 5 * torch.randn(1, 2, *coarse, device=device), 500 * torch.rand(1, *coarse, device=device)
-    return DayInputs(day, wind, relief, corner), TileInputs(tile, corner.expand(tiles, -1)), lead
+    form = settings.days_ahead
+    ahead: tuple[Tensor, ...] = ()
+    if form.groups:
+        fields = network.ahead_mean + network.ahead_spread * torch.randn(
+            1, form.slots, form.channels, *coarse, device=device
+        )
+        ahead = (fields, torch.ones(1, form.slots, len(form.groups), device=device), lead[:1])
+    return DayInputs(day, wind, relief, corner, *ahead), TileInputs(tile, corner.expand(tiles, -1)), lead
 
 
 @contextmanager

@@ -9,9 +9,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from cranpm.core.grid import COARSE_STEP
+from cranpm.core.errors import CranpmError
+from cranpm.core.grid import COARSE_STEP, FINE_STEP
 from cranpm.network.bridge import FUSIONS
-from cranpm.network.context import DAYS_READ, DayContext, check_day, check_tiles, lead_index
+from cranpm.network.carry import carried_change
+from cranpm.network.context import DAYS_READ, DayContext, check_day, check_lead, check_tiles, lead_index
 from cranpm.network.cranpm_settings import NetworkSettings
 from cranpm.network.decoder import Decoder, SmoothChange
 from cranpm.network.encoder import Encoder, branch_parts
@@ -19,6 +21,7 @@ from cranpm.network.interface import DayInputs, ForecastNetwork, Parts, TileInpu
 from cranpm.network.registry import register
 from cranpm.network.scaling import Scales
 from cranpm.network.tile_geometry import tile_geometry
+from cranpm.network.token_geometry import sample, token_centres
 
 FINE_CHANNELS = 5
 FINE_SCALE = (1000.0, 90.0, 180.0)
@@ -38,7 +41,7 @@ class CranPM(ForecastNetwork):
         if settings.fusion != "none":
             biased = settings.wind_scan and settings.scan_form == "bias"
             step = coarse.patch * COARSE_STEP if biased else None
-            self.coarse = Encoder(coarse, settings.days * settings.channels, settings, step)
+            self.coarse = Encoder(coarse, settings.coarse_inputs, settings, step)
         self.fine = Encoder(fine, FINE_CHANNELS - 3 + settings.elevation_channel + settings.days, settings)
         self.lead = nn.Embedding(len(settings.leads), fine.width)
         self.bridge = FUSIONS[settings.fusion](settings)
@@ -46,19 +49,38 @@ class CranPM(ForecastNetwork):
         self.decoder = Decoder(fine.width, settings.decoder, settings.upsampling)
         if settings.smooth_change:
             self.smooth = SmoothChange(fine.width, fine.patch)
+        if settings.carried:
+            self.carry = nn.Parameter(torch.ones(()))
         self.decoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.register_buffer("fine_scale", torch.tensor(FINE_SCALE)[:, None, None], persistent=False)
 
     def encode_day(self, day: DayInputs) -> DayContext:
-        """The coarse branch, once per day."""
+        """The coarse branch, once per day; where the days ahead are read, once per day and lead."""
         settings = self.settings
         check_day(day, settings)
         if settings.fusion == "none":
             return DayContext(day.coarse.new_zeros(day.coarse.shape[0], 0, 0), (), day.wind, day.corner, (0, 0))
         scanned = day.wind if settings.wind_scan else None
-        tokens = self.coarse(self._normalise_coarse(day.coarse), day.elevation, wind=scanned, corner=day.corner)
+        carried = self._carried(day)
+        fields = [self._normalise_coarse(day.coarse), *self.normalised_ahead(day)]
+        if carried is not None:
+            fields.append(carried / self.scales.pm25_spread)
+        field = torch.cat(fields, dim=1) if len(fields) > 1 else fields[0]
+        tokens = self.coarse(field, day.elevation, wind=scanned, corner=day.corner)
         grid, tokens = tokens.shape[1:3], tokens.flatten(1, 2)
-        return DayContext(tokens, self.bridge.prepare(tokens), day.wind, day.corner, (grid[0], grid[1]))
+        memory = self.bridge.prepare(tokens)
+        return DayContext(tokens, memory, day.wind, day.corner, (grid[0], grid[1]), day.lead, carried)
+
+    def _carried(self, day: DayInputs) -> Tensor | None:
+        """Change of PM2.5 at 25 km (ug m-3) by the wind alone, where the network reads it."""
+        if not self.settings.carried:
+            return None
+        if day.lead is None:
+            raise CranpmError(
+                expected="a lead, to follow the air back", found="none", remedy="Give a lead to `Inputs.day`."
+            )
+        today = day.coarse[:, DAYS_READ * self.settings.channels :][:, :1]
+        return carried_change(today, day.wind, day.corner, day.lead)
 
     def forecast_tile(
         self, context: DayContext, tile: TileInputs, lead: Int[Tensor, " tiles"]
@@ -66,6 +88,7 @@ class CranPM(ForecastNetwork):
         """PM2.5 (ug m-3) `lead` days ahead; NaN where today's is missing."""
         fine = tile.fine
         check_tiles(context.days, fine.shape[0])
+        check_lead(context.lead, lead)
         today = fine[:, 0]
         tokens = self.fine(
             self._normalise_fine(fine), fine[:, 1], added=self.lead(lead_index(lead, self.settings.leads))
@@ -79,6 +102,10 @@ class CranPM(ForecastNetwork):
             shift, share = self.smooth(tokens)[:, :, :rows, :cols].float().unbind(1)
             change = change + shift + share * excess
         start = today if self.settings.delta else torch.where(today.isnan(), torch.nan, self.scales.pm25_mean)
+        if context.carried is not None:
+            places = token_centres(tile.position, rows, cols, FINE_STEP)
+            moved = sample(context.carried, context.corner, COARSE_STEP, places)
+            start = start + self.carry * moved.unflatten(1, (rows, cols)).squeeze(3)
         return start + change * self.scales.pm25_spread
 
     def head(self) -> list[nn.Module]:
@@ -94,7 +121,8 @@ class CranPM(ForecastNetwork):
         return self.bridge(tokens.flatten(1, 2), context.memory, geometry).unflatten(1, (rows, cols))
 
     def _normalise_coarse(self, coarse: Tensor) -> Tensor:
-        by_day = coarse.unflatten(1, (DAYS_READ, -1))[:, : self.settings.days]
+        own = coarse[:, : DAYS_READ * self.settings.channels]  # beyond them PM2.5 at 25 km
+        by_day = own.unflatten(1, (DAYS_READ, -1))[:, : self.settings.days]
         return ((by_day - self.coarse_mean) / self.coarse_spread).flatten(1, 2)
 
     def _normalise_fine(self, fine: Tensor) -> Tensor:

@@ -88,6 +88,9 @@ class NetworkSettings(ForecastSettings):
     """
     yesterday: bool = True
     """Read yesterday's fields in both branches."""
+    carried: bool = False
+    """Read how the wind of the way alone would change PM2.5 at 25 km, and count the change from there, by a share
+    that is learned. Not in the paper; of use where the weather ahead is read."""
 
     @model_validator(mode="after")
     def _consistent(self) -> "NetworkSettings":
@@ -95,11 +98,24 @@ class NetworkSettings(ForecastSettings):
             raise ValueError(f"{len(self.decoder)} doublings do not turn a token into {self.fine.patch} pixels")
         if len(set(self.leads)) != len(self.leads) or not self.leads:
             raise ValueError(f"leads {self.leads} must name each lead once")
+        if self.fusion == "none" and (self.ahead != "none" or self.carried):
+            raise ValueError("fusion none reads nothing coarse: it goes neither with ahead nor with carried")
+        if self.carried and self.ahead == "none":
+            raise ValueError("carried follows the air of a lead by the weather ahead: it needs ahead")
         if self.distance_bias and self.fusion not in ("cross", "coarse-queries-fine", "bidirectional"):
             raise ValueError(f"fusion {self.fusion} has no cross-attention for distance_bias")
         if self.wind_bias and self.wind_form == "departure" and not (self.distance_bias and self.fusion == "cross"):
             raise ValueError("wind_form departure moves the distances of fusion cross: it needs distance_bias")
         return self
+
+    @property
+    def coarse_pm25(self) -> bool:
+        return self.carried
+
+    @property
+    def coarse_inputs(self) -> int:
+        """Fields that the coarse branch reads."""
+        return self.days * self.channels + self.days_ahead.inputs + self.carried
 
     @property
     def coarse_shape(self) -> tuple[int, int]:

@@ -14,9 +14,11 @@ from jaxtyping import Float, Int
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
+from cranpm.core.channels import GROUPS, Channel, channels_of
 from cranpm.core.days import LEADS
 from cranpm.core.errors import CranpmError
 from cranpm.core.settings import validate
+from cranpm.network.ahead import AheadForm, AheadName, WayName
 from cranpm.network.scaling import Scales, typical_scales
 
 Positive = Annotated[int, Field(gt=0, le=16384)]
@@ -28,17 +30,18 @@ Part = TypeVar("Part")
 
 
 class _Tensors:
-    """A dataclass of tensors whose first dimension counts days or tiles."""
+    """A dataclass of tensors, some of them perhaps absent, whose first dimension counts days or tiles."""
 
     def to(self: Part, device: torch.device | str) -> Part:
         """The same on another device."""
-        return type(self)(*(getattr(self, field.name).to(device) for field in fields(self)))  # type: ignore[arg-type]
+        parts = (getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
+        return type(self)(*(None if part is None else part.to(device) for part in parts))
 
     @classmethod
     def join(cls: type[Part], parts: Sequence[Part]) -> Part:
         """Several days, or several tiles, as one batch."""
-        names = [field.name for field in fields(cls)]  # type: ignore[arg-type]
-        return cls(*(torch.cat([getattr(part, name) for part in parts]) for name in names))
+        columns = ([getattr(part, field.name) for part in parts] for field in fields(cls))  # type: ignore[arg-type]
+        return cls(*(None if column[0] is None else torch.cat(column) for column in columns))
 
 
 @dataclass(frozen=True)
@@ -48,11 +51,19 @@ class DayInputs(_Tensors):
     coarse: Float[Tensor, "days ch h w"]
     """Today's channels, then yesterday's; where the settings say `coarse_pm25`, then PM2.5 at 25 km of both days."""
     wind: Float[Tensor, "days 2 h w"]
-    """u (eastward) and v (northward) at 10 m, m/s."""
+    """u (eastward) and v (northward) at 10 m, m/s: of today or, where the weather ahead is read and known, the mean
+    from the middle of today to the middle of the target day."""
     elevation: Float[Tensor, "days h w"]
     """Metres."""
     corner: Float[Tensor, "days 2"]
     """Latitude and longitude of the coarse grid's north-west edge."""
+    ahead: Float[Tensor, "days slots ch h w"] | None = None
+    """Where the settings say `ahead`, the channels of its groups as they were forecast for the days up to `lead`:
+    see `network.ahead`. What their mask declares unknown may be anything."""
+    known: Float[Tensor, "days slots groups"] | None = None
+    """Their masks: 1 where a group is known."""
+    lead: Int[Tensor, " days"] | None = None
+    """Days ahead that these inputs are for; None where they serve every lead."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +87,15 @@ class ForecastSettings(BaseModel):
 
     trainable: ClassVar[bool] = True
     """Whether `cranpm train` may train it."""
-    coarse_pm25: ClassVar[bool] = False
-    """Whether it reads PM2.5 at 25 km after the coarse channels."""
 
     kind: str
     """The name under which the network is registered."""
+    ahead: AheadName = "none"
+    """Which forecasts of the days ahead it reads beside today and yesterday; none in the paper."""
+    way: WayName = "mean"
+    """Their form: the target day and the mean of the days up to it, or one slot for each of these days."""
+    group_sizes: tuple[int, int] = (30, 5)
+    """How many of the channels are weather and composition; taken from the archive."""
 
     if TYPE_CHECKING:  # each a field or a property of the subclass; `register` refuses settings without one
 
@@ -105,6 +120,16 @@ class ForecastSettings(BaseModel):
             """At which forecasts are made."""
 
     @property
+    def coarse_pm25(self) -> bool:
+        """Whether it reads PM2.5 at 25 km after the coarse channels."""
+        return False
+
+    @property
+    def days_ahead(self) -> AheadForm:
+        """What it reads of the days ahead."""
+        return AheadForm.of(self.ahead, self.way, self.group_sizes, self.leads)
+
+    @property
     def any_grid(self) -> bool:
         """Whether it may be trained on a coarse grid of another shape than `coarse_shape`."""
         return False
@@ -112,7 +137,7 @@ class ForecastSettings(BaseModel):
     @property
     def scales(self) -> Scales:
         """Round figures for its channels, for a network that is not trained."""
-        return typical_scales(self.channels)
+        return typical_scales(self.channels, self.days_ahead.channels)
 
     @classmethod
     def on_grid_of(cls, other: "ForecastSettings", **given: Any) -> "ForecastSettings":
@@ -130,11 +155,17 @@ class ForecastSettings(BaseModel):
             )
         return self.model_copy(update={"channels": channels}) if channels != self.channels else self
 
+    def for_channels(self, channels: Sequence[Channel]) -> "ForecastSettings":
+        """The same for these channels per day, and for their groups where it reads the days ahead."""
+        sized = self.with_channels(len(channels))
+        sizes = tuple(len(channels_of(channels, group)) for group in GROUPS)
+        return sized.model_copy(update={"group_sizes": sizes}) if self.ahead != "none" else sized
+
 
 class GridSettings(ForecastSettings):
     """Settings of a network that needs no more than its grid, tiles, channels and leads; others add their fields."""
 
-    SHARED: ClassVar[tuple[str, ...]] = ("channels", "leads", "coarse_shape", "tile_shape")
+    SHARED: ClassVar[tuple[str, ...]] = ("channels", "leads", "coarse_shape", "tile_shape", "ahead", "way")
     resolution: ClassVar[str] = "1 km"
 
     channels: Positive = 35
@@ -148,19 +179,22 @@ class ForecastNetwork(nn.Module, ABC):
 
     coarse_mean: Tensor
     coarse_spread: Tensor
+    ahead_mean: Tensor
+    ahead_spread: Tensor
     earlier_names: ClassVar[Mapping[str, str]] = {}
     """First parts of the names of tensors as older versions wrote them, and what they are called now."""
 
     def __init__(self, settings: ForecastSettings, scales: Scales):
         super().__init__()
-        scales.check(settings.channels)
+        scales.check(settings.channels, settings.days_ahead.channels)
         self.settings, self.scales = settings, scales
-        for name, values in (("mean", scales.mean), ("spread", scales.spread)):
-            self.register_buffer(f"coarse_{name}", torch.tensor(values)[:, None, None], persistent=False)
+        for name in ("mean", "spread"):
+            for part, values in (("coarse", getattr(scales, name)), ("ahead", getattr(scales, f"ahead_{name}"))):
+                self.register_buffer(f"{part}_{name}", torch.tensor(values)[:, None, None], persistent=False)
 
     @abstractmethod
     def encode_day(self, day: DayInputs) -> Any:
-        """What serves every tile and lead of the days."""
+        """What serves every tile of the days; and every lead, unless the days ahead are read, which are of one lead."""
 
     @abstractmethod
     def forecast_tile(self, context: Any, tile: TileInputs, lead: Int[Tensor, " tiles"]) -> Float[Tensor, "tiles h w"]:
@@ -168,7 +202,18 @@ class ForecastNetwork(nn.Module, ABC):
 
     def forward(self, *tensors: Tensor) -> Float[Tensor, "tiles h w"]:
         """Both steps at once, for training, from the tensors of a day, of tiles, and the leads: see `flat`."""
-        return self.forecast_tile(self.encode_day(DayInputs(*tensors[:4])), TileInputs(*tensors[4:6]), tensors[6])
+        day, tiles, lead = DayInputs(*tensors[:4], *tensors[7:]), TileInputs(*tensors[4:6]), tensors[6]
+        return self.forecast_tile(self.encode_day(day), tiles, lead)
+
+    def normalised_ahead(self, day: DayInputs) -> list[Float[Tensor, "days inputs h w"]]:
+        """The days ahead and their masks, of the size of 1, in a list that is empty where they are not read."""
+        form = self.settings.days_ahead
+        if not form.groups:
+            return []
+        form.check(day.ahead, day.known)
+        assert day.ahead is not None
+        assert day.known is not None
+        return [form.normalised(day.ahead, day.known, self.ahead_mean, self.ahead_spread)]
 
     def head(self) -> list[nn.Module]:
         """The modules that tuning of the head alone changes; none where the network has no such part."""
@@ -180,8 +225,12 @@ class ForecastNetwork(nn.Module, ABC):
 
 
 def flat(day: DayInputs, tiles: TileInputs, lead: Tensor) -> tuple[Tensor, ...]:
-    """Arguments of a network's `forward`: what wraps a module for training knows tensors only."""
-    return *(getattr(day, field.name) for field in fields(day)), tiles.fine, tiles.position, lead
+    """Arguments of a network's `forward`: what wraps a module for training knows tensors only.
+
+    What the day says of the days ahead comes last, where there is any.
+    """
+    always, ahead = (day.coarse, day.wind, day.elevation, day.corner), (day.ahead, day.known, day.lead)
+    return *always, tiles.fine, tiles.position, lead, *(part for part in ahead if part is not None)
 
 
 def current_names(network: type[ForecastNetwork], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

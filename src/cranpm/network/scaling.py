@@ -19,21 +19,26 @@ class Scales(BaseModel):
     spread: tuple[FiniteFloat, ...]
     pm25_mean: FiniteFloat = 15.0
     pm25_spread: FiniteFloat = 20.0
+    ahead_mean: tuple[FiniteFloat, ...] = ()
+    ahead_spread: tuple[FiniteFloat, ...] = ()
+    """Of the channels as they are forecast, of the groups that a network reads: a forecast model has its own."""
 
     @model_validator(mode="after")
     def _usable(self) -> "Scales":
         if len(self.mean) != len(self.spread):
             raise ValueError(f"{len(self.mean)} means but {len(self.spread)} spreads")
-        if not all(spread > 0 for spread in (*self.spread, self.pm25_spread)):
+        if len(self.ahead_mean) != len(self.ahead_spread):
+            raise ValueError(f"{len(self.ahead_mean)} means but {len(self.ahead_spread)} spreads of the days ahead")
+        if not all(spread > 0 for spread in (*self.spread, self.pm25_spread, *self.ahead_spread)):
             raise ValueError("every spread must be above 0")
         return self
 
-    def check(self, channels: int) -> None:
-        """Refuse scales that are not for `channels` channels."""
-        if len(self.mean) != channels:
+    def check(self, channels: int, ahead: int = 0) -> None:
+        """Refuse scales that are not for `channels` channels, and `ahead` of the days ahead."""
+        if (len(self.mean), len(self.ahead_mean)) != (channels, ahead):
             raise CranpmError(
-                expected=f"scales of {channels} channels",
-                found=f"scales of {len(self.mean)}",
+                expected=f"scales of {channels} channels" + (f" and {ahead} of the days ahead" if ahead else ""),
+                found=f"scales of {len(self.mean)}" + (f" and {len(self.ahead_mean)}" if self.ahead_mean else ""),
                 remedy="Use the scales that were fitted on the same channels.",
             )
 
@@ -61,8 +66,12 @@ def fit_scales(fields: Iterable[Array], channels: Sequence[Channel] = PAPER_CHAN
     return Scales(mean=tuple((mean + centre[:, 0, 0]).tolist()), spread=tuple(spread.tolist()))
 
 
-def typical_scales(channels: int = len(PAPER_CHANNELS)) -> Scales:
-    """Round figures for the paper's channels, for networks that are not trained; 0 and 1 for another number."""
-    if channels != len(PAPER_CHANNELS):
-        return Scales(mean=(0.0,) * channels, spread=(1.0,) * channels)
-    return Scales(mean=tuple(c.mean for c in PAPER_CHANNELS), spread=tuple(c.spread for c in PAPER_CHANNELS))
+def typical_scales(channels: int = len(PAPER_CHANNELS), ahead: int = 0) -> Scales:
+    """Round figures for the paper's channels, for networks that are not trained; 0 and 1 for another number.
+
+    `ahead`: how many of them, from the first, are read of the days ahead.
+    """
+    mean, spread = [0.0] * channels, [1.0] * channels
+    if channels == len(PAPER_CHANNELS):
+        mean, spread = [c.mean for c in PAPER_CHANNELS], [c.spread for c in PAPER_CHANNELS]
+    return Scales(mean=mean, spread=spread, ahead_mean=mean[:ahead], ahead_spread=spread[:ahead])

@@ -23,6 +23,7 @@ from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Window
 from cranpm.network import DayInputs, ForecastSettings, TileInputs
 from cranpm.network.interface import flat
+from cranpm.training.days_ahead import Prognosis
 from cranpm.training.inputs import Inputs
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -46,6 +47,11 @@ class SampleSettings(BaseModel):
     """Share of tiles drawn in proportion to the day's PM2.5; the others are drawn evenly over land."""
     held_out_stations: Share = 0.2
     """Share of stations that the loss never sees."""
+    hidden_groups: Share = 0.15
+    """Of networks that read the days ahead: how often each group of forecasts is hidden from a day, and half as often
+    all of them, so that the same weights can do without."""
+    prognosis: Prognosis = "forecast"
+    """Days ahead as they were forecast; or `perfect`, for research: as they came true."""
     seed: int = 0
     cache_gb: float = 2.0
     """Memory for days of PM2.5, packed; on domains that fit, the archive is read once."""
@@ -131,8 +137,12 @@ class Batches(Dataset[TileBatch]):
     def __getitem__(self, key: tuple[int, int]) -> TileBatch:
         epoch, number = key
         if self._inputs is None:
-            self._inputs = Inputs(
-                self.archive, self.settings.cache_gb, coarse_pm25=self.network.coarse_pm25, channels=self.channels
+            self._inputs = Inputs.of(
+                self.network,
+                self.archive,
+                cache_gb=self.settings.cache_gb,
+                channels=self.channels,
+                prognosis=self.settings.prognosis,
             )
             self._corners, self._land = land_corners(self.archive.land(), self.size)
             stations = self.archive.stations
@@ -159,24 +169,33 @@ class Batches(Dataset[TileBatch]):
 
     def _day(self, day: date, random: np.random.Generator) -> tuple[DayInputs, list[Any]]:
         assert self._inputs is not None
-        inputs = self._inputs.day(day)
         hotspots = round(self.settings.hotspot_ratio * self.settings.tiles)
-        weight = self._land * self._tile_means(self._level(day, inputs))
+        weight = self._land * self._tile_means(self._level(day))
         picks = [
             *random.choice(len(weight), hotspots, p=weight / weight.sum()),
             *random.choice(len(weight), self.settings.tiles - hotspots, p=self._land / self._land.sum()),
         ]
         leads = random.choice(self.network.leads, self.settings.tiles)
+        groups = self.network.days_ahead.groups
+        if groups:  # a day is encoded for one lead
+            leads[:] = leads[0]
+        inputs = self._inputs.day(day, int(leads[0]), self._hidden_groups(groups, random))
         return inputs, [
             self._tile(day, self._corners[pick], int(lead)) for pick, lead in zip(picks, leads, strict=True)
         ]
 
-    def _level(self, day: date, inputs: DayInputs) -> Array:
+    def _hidden_groups(self, groups: Sequence[str], random: np.random.Generator) -> list[str]:
+        """Those that are hidden from a day: each by itself, and sometimes all."""
+        share = self.settings.hidden_groups
+        every, *each = random.random(1 + len(groups)) if groups else (1.0,)
+        return [group for group, chance in zip(groups, each, strict=True) if chance < share or every < share / 2]
+
+    def _level(self, day: date) -> Array:
         """How high PM2.5 is on coarse cells, by the channel that tells it or by the day's own values."""
         assert self._inputs is not None
         for index, channel in enumerate(self._inputs.channels):
             if channel.quantity == "pm25":
-                return inputs.coarse[0, index].numpy()
+                return self._inputs.coarse(day)[index]
         return np.nan_to_num(self._inputs.pm25_25km(day))
 
     def _tile_means(self, field: Array) -> Array:

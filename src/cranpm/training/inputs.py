@@ -1,9 +1,11 @@
 """From the archive to the inputs of a network: a day for the coarse branch, a tile for the fine one."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -14,7 +16,9 @@ from cranpm.core.channels import find_channel
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Window, coarsen
 from cranpm.core.packing import ARCHIVED
-from cranpm.network import DayInputs, TileInputs
+from cranpm.network import AheadForm, DayInputs, ForecastSettings, TileInputs
+from cranpm.network.ahead import NOTHING_AHEAD
+from cranpm.training.days_ahead import AheadFields, Prognosis
 
 WIND = ("wind_u", "wind_v")
 """What the biases are made of."""
@@ -29,7 +33,8 @@ class Inputs:
 
     What was read of a day is kept in memory, PM2.5 packed, for as many days as `cache_gb` allows; on a domain of which
     only a few days would fit, windows of PM2.5 are read as they are needed. A day that is a key of `replaced` is read
-    from its value instead. With `coarse_pm25`, PM2.5 at 25 km of today and yesterday follows the coarse channels.
+    from its value instead. With `coarse_pm25`, PM2.5 at 25 km of today and yesterday follows the coarse channels; with
+    a form of the days `ahead`, days are read for one lead each.
     """
 
     def __init__(
@@ -39,6 +44,8 @@ class Inputs:
         replaced: Mapping[date, date] | None = None,
         coarse_pm25: bool = False,
         channels: Sequence[str] | None = None,
+        ahead: AheadForm = NOTHING_AHEAD,
+        prognosis: Prognosis = "forecast",
     ):
         self.archive, self._replaced, self._coarse_pm25 = archive, dict(replaced or {}), coarse_pm25
         names = archive.channel_names if channels is None else tuple(channels)
@@ -51,6 +58,12 @@ class Inputs:
         self._day_bytes = 2 * fine.rows * fine.cols + 4 * len(self.channels) * coarse.rows * coarse.cols
         self._room = int(cache_gb * GIGABYTE / self._day_bytes)
         self._kept: dict[str, OrderedDict[date, Array]] = {}
+        self.ahead = AheadFields(archive, ahead, self.channels, self.wind, self.coarse, prognosis)
+
+    @classmethod
+    def of(cls, network: ForecastSettings, archive: Archive, **given: Any) -> Self:
+        """What a network of these settings reads; `given` is as for the class."""
+        return cls(archive, coarse_pm25=network.coarse_pm25, ahead=network.days_ahead, **given)
 
     def size_gb(self, days: int) -> float:
         """GB that so many days take in memory."""
@@ -66,16 +79,36 @@ class Inputs:
         kept.move_to_end(day)
         return kept[day]
 
-    def day(self, day: date) -> DayInputs:
-        """What a network is given of one day."""
+    def leads(self, day: date, leads: Sequence[int]) -> DayInputs:
+        """What a network is given of one day for some leads: a day that serves all, or one for each lead."""
+        return DayInputs.join([self.day(day, lead) for lead in (leads if self.ahead.form.groups else leads[:1])])
+
+    def day(self, day: date, lead: int | None = None, hidden: Collection[str] = ()) -> DayInputs:
+        """What a network is given of one day; where it reads the days ahead, for a lead.
+
+        Groups of the days ahead that are `hidden` count as unknown.
+        """
         both = (day, day - YESTERDAY)
-        fields = [self._remember("coarse", when, self._coarse) for when in both]
+        fields = [self.coarse(when) for when in both]
         if self._coarse_pm25:
             fields += [self.pm25_25km(when)[None] for when in both]
         coarse = torch.from_numpy(np.concatenate(fields))[None]
         domain = self.archive.domain
         corner = torch.tensor([[domain.north, domain.west]], dtype=torch.float32)
-        return DayInputs(coarse, coarse[:, self.wind], self._relief[None], corner)
+        today = DayInputs(coarse, coarse[:, self.wind], self._relief[None], corner)
+        if not self.ahead.form.groups:
+            return today
+        if lead is None:
+            raise CranpmError(
+                expected="a lead, for a network that reads the days ahead", found="none", remedy="Name the lead."
+            )
+        ahead, known, ahead_of, wind = self.ahead.of(day, lead, hidden)
+        of_the_way = today.wind if wind is None else torch.from_numpy(wind)[None]
+        return replace(today, wind=of_the_way, ahead=ahead, known=known, lead=ahead_of)
+
+    def coarse(self, day: date) -> Array:
+        """(channels, rows, cols) of a day, in their units."""
+        return self._remember("coarse", day, self._coarse)
 
     def _coarse(self, day: date) -> Array:
         fields = self.archive.coarse(day)

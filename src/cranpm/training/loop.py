@@ -64,7 +64,7 @@ class TrainingRun:
         weights = starting_weights(settings)
         self.data = gather(archive, settings, weights.card if weights else None)
         names = [channel.name for channel in self.data.channels]
-        self.model = settings.model.with_channels(len(names))
+        self.model = settings.model.for_channels(self.data.channels)
         torch.manual_seed(settings.samples.seed)
         self.network = build(self.model, self.data.scales)
         if weights and settings.finetune:
@@ -89,7 +89,8 @@ class TrainingRun:
             torch.set_rng_state(random[f"rank{self.fabric.global_rank}"])
         module: Any = torch.compile(self.network) if settings.machine.compile else self.network
         self.module, self.optimiser = self.fabric.setup(module, optimiser)
-        self.inputs = Inputs(archive, settings.samples.cache_gb, coarse_pm25=self.model.coarse_pm25, channels=names)
+        read = {"cache_gb": settings.samples.cache_gb, "prognosis": settings.samples.prognosis}
+        self.inputs = Inputs.of(self.model, archive, channels=names, **read)
         self.batches = Batches(
             archive,
             self.data.train,

@@ -11,6 +11,7 @@ from cranpm.core.errors import CranpmError
 from cranpm.core.files import point_to
 from cranpm.network import ForecastNetwork
 from cranpm.training.checkpoints import KEPT
+from cranpm.training.days_ahead import models_of
 from cranpm.training.finetune import merged
 from cranpm.training.recipe import TrainSettings
 from cranpm.training.tile_scores import TileScores
@@ -86,6 +87,7 @@ def make_card(
         source=archive.source,
         stations_in_loss=_stations_in_loss(archive, settings),
         changes=dict(data.damped.changes),
+        ahead=dict(models_of(archive, network.settings.days_ahead, settings.samples.prognosis)) or None,
         about="\n".join(lines),
     )
 

@@ -102,7 +102,7 @@ def score(
     sums = np.zeros((len(days), len(METHODS), len(leads), len(SUMS)))
     for number in range(rank, len(days), processes):
         day = days[number]
-        context = network.encode_day(inputs.day(day).to(device))
+        context = network.encode_day(inputs.leads(day, leads).to(device))
         for window in (window for when, window in tiles if when == day):
             tiles_by_lead = inputs.tile(day, window).repeat(len(leads)).to(device)
             ahead_of = torch.tensor(leads, device=device)

@@ -10,17 +10,21 @@ import numpy as np
 from cranpm.archive.day_data import Quality
 from cranpm.archive.store import Archive
 from cranpm.baselines.simple.damped import DampedPersistence, fit_damped
-from cranpm.core.channels import Channel
+from cranpm.core.channels import Channel, channels_of
 from cranpm.core.days import check_leakage, usable
 from cranpm.core.errors import CranpmError
 from cranpm.network import NetworkSettings
 from cranpm.network.scaling import Scales, fit_scales
 from cranpm.training.batches import land_corners
-from cranpm.training.inputs import find_channels
+from cranpm.training.days_ahead import check_runs
+from cranpm.training.inputs import Inputs, find_channels
 from cranpm.training.recipe import TrainSettings
+from cranpm.training.tile_scores import spread_days
 from cranpm.weights import Card
 
 PROBE = 64
+FIT_DAYS = 200
+"""Start days whose forecasts give the scales of the days ahead."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,9 @@ def gather(archive: Archive, settings: TrainSettings, card: Card | None = None) 
                 remedy=f"Simulate or ingest them, or move splits.{name}.",
             )
     check_leakage(days["train"], [*days["validation"], *days["test"]], leads)
+    form, prognosis = settings.model.for_channels(archive.channels).days_ahead, settings.samples.prognosis
+    for found in days.values():
+        check_runs(archive, form, found, prognosis)
     _check_domain(archive, settings)
     _check_tiles(settings)
     _check_stations(archive, settings)
@@ -65,7 +72,27 @@ def gather(archive: Archive, settings: TrainSettings, card: Card | None = None) 
         channels = archive.channels
         _check_channels(archive, settings)
         scales = fit_scales((archive.coarse(day) for day in sound if day in splits.train), channels)
+        scales = _with_ahead(scales, archive, settings, channels, days["train"])
     return TrainingData(**days, channels=channels, scales=scales, damped=fit_damped(archive, days["train"], leads))
+
+
+def _with_ahead(
+    scales: Scales, archive: Archive, settings: TrainSettings, channels: Sequence[Channel], days: Sequence[date]
+) -> Scales:
+    """Scales that know the channels of the days ahead too, where the network reads them, from some training days."""
+    model, samples = settings.model.for_channels(channels), settings.samples
+    if not model.days_ahead.groups:
+        return scales
+    inputs = Inputs.of(model, archive, cache_gb=0.0, prognosis=samples.prognosis)
+    mean: list[float] = []
+    spread: list[float] = []
+    for group in model.days_ahead.groups:
+        pairs = [(day, lead) for day in spread_days(days, FIT_DAYS) for lead in model.leads]
+        fields = (inputs.ahead.group(*pair, group) for pair in pairs if inputs.ahead.knows(*pair, group))
+        fitted = fit_scales(fields, channels_of(channels, group))
+        mean += fitted.mean
+        spread += fitted.spread
+    return scales.model_copy(update={"ahead_mean": tuple(mean), "ahead_spread": tuple(spread)})
 
 
 def _check_domain(archive: Archive, settings: TrainSettings) -> None:

@@ -95,6 +95,8 @@ class Card(BaseModel):
     """
     changes: dict[int, tuple[float, float]] = Field(default_factory=dict)
     """By lead, the later mean of the domain over the earlier: the lowest and the highest of the training days."""
+    ahead: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """By group of the days ahead that it reads, the models whose forecasts it learned from."""
     licence: str = LICENCE
     software: str = f"cranpm {__version__}"
     about: str = ""
@@ -149,7 +151,7 @@ def _refuse(expected: str, found: str) -> None:
 
 
 def card_for(network: ForecastNetwork, channels: Sequence[Channel] = PAPER_CHANNELS, **facts: Any) -> Card:
-    """The card of a network of these channels; `facts` are domain, data, source, changes, licence, about."""
+    """The card of a network of these channels; `facts` are domain, data, source, changes, ahead, licence, about."""
     return Card(
         network=NetworkCard(kind=network.settings.kind, settings=network.settings),
         scales=network.scales,

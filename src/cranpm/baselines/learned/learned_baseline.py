@@ -24,7 +24,7 @@ from cranpm.core.days import LEADS
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import COARSE_STEP, FINE_STEP
 from cranpm.core.settings import validate
-from cranpm.network.context import DAYS_READ, check_day, check_tiles, lead_index
+from cranpm.network.context import DAYS_READ, check_day, check_lead, check_tiles, lead_index
 from cranpm.network.cranpm import FINE_SCALE
 from cranpm.network.cranpm_settings import NetworkSettings
 from cranpm.network.interface import DayInputs, ForecastNetwork, ForecastSettings, TileInputs
@@ -75,7 +75,6 @@ class BaselineChoice(BaseModel):
 class LearnedBaselineSettings(ForecastSettings):
     """A learned baseline: which, how large, and what its change is added to."""
 
-    coarse_pm25: ClassVar[bool] = True
     earlier_names: ClassVar[Mapping[str, str]] = {"body": "backbone"}
 
     kind: BaselineName
@@ -107,7 +106,12 @@ class LearnedBaselineSettings(ForecastSettings):
                     remedy="Leave both out; baseline.start chooses what the baseline's change is added to.",
                 )
             grid["smooth_change"] = other.smooth_change
-        return learned_baseline(chosen.kind, chosen.size, chosen.patch, channels=other.channels, **grid)
+        shared = {name: getattr(other, name) for name in ("channels", "ahead", "way", "group_sizes")}
+        return learned_baseline(chosen.kind, chosen.size, chosen.patch, **shared, **grid)
+
+    @property
+    def coarse_pm25(self) -> bool:
+        return True
 
     @property
     def coarse_shape(self) -> tuple[int, int]:
@@ -146,6 +150,8 @@ class CoarseForecast:
     today: Float[Tensor, "days 1 h w"]
     """PM2.5 at 25 km, NaN where a cell has none."""
     corner: Float[Tensor, "days 2"]
+    lead: Int[Tensor, " days"] | None = None
+    """Days ahead that it is for; None where it serves every lead."""
 
     @property
     def days(self) -> int:
@@ -213,7 +219,8 @@ class LearnedBaseline(ForecastNetwork):
 
     def __init__(self, settings: LearnedBaselineSettings, scales: Scales):
         super().__init__(settings, scales)
-        channels = settings.channels + 5  # PM2.5; elevation, where there is PM2.5, latitude, longitude
+        # PM2.5; elevation, where there is PM2.5, latitude, longitude; the days ahead with both of the days
+        channels = settings.channels + 5 + settings.days_ahead.inputs
         outputs = 2 if settings.smooth_change else 1
         self.backbone = BACKBONES[settings.kind](settings.backbone, channels, settings.shape, settings.leads, outputs)
 
@@ -227,14 +234,15 @@ class LearnedBaseline(ForecastNetwork):
         lat, lon = token_centres(day.corner, rows, cols, COARSE_STEP).unflatten(1, (rows, cols)).unbind(3)
         metres, *degrees = FINE_SCALE
         where = (day.elevation / metres, pm25[:, 0].isfinite().float(), lat / degrees[0], lon / degrees[1])
-        ground = torch.stack(where, dim=1)
-        frames = torch.cat([by_day, known, ground[:, None].expand(-1, DAYS_READ, -1, -1, -1)], dim=2)
+        both = [torch.stack(where, dim=1), *self.normalised_ahead(day)]
+        frames = torch.cat([by_day, known, *(f[:, None].expand(-1, DAYS_READ, -1, -1, -1) for f in both)], dim=2)
         change = self.backbone(frames.flip(1), day.wind, day.elevation)  # yesterday first
         whole = torch.ones_like(change[:, :1, 0])
         return CoarseForecast(
             unblurred(change.flatten(1, 2), whole).unflatten(1, change.shape[1:3]),
             unblurred(pm25[:, :1], pm25[:, :1].isfinite()),
             day.corner,
+            day.lead,
         )
 
     def forecast_tile(
@@ -243,6 +251,7 @@ class LearnedBaseline(ForecastNetwork):
         """PM2.5 (ug m-3) `lead` days ahead, NaN where today's is missing."""
         fine = tile.fine
         check_tiles(context.days, fine.shape[0])
+        check_lead(context.lead, lead)
         rows, cols = fine.shape[2:]
         day = torch.arange(context.days, device=lead.device).repeat_interleave(fine.shape[0] // context.days)
         refined = Refinement.of(context.corner[day], context.today.shape[2:], tile.position, (rows, cols))
