@@ -18,7 +18,7 @@ from cranpm.core.grid import DOMAINS, Domain, Grid
 from cranpm.providers.export_cams_europe import cams_europe_grid, spread
 from cranpm.providers.export_forecasts import PARAMS, with_margin, write_forecasts
 from cranpm.providers.forecast_run import ForecastRun
-from cranpm.providers.grib_layout import MADE_UP_STATUS, FieldKey, encode
+from cranpm.providers.grib_layout import MADE_UP_STATUS, FieldKey, GribEncoder
 from cranpm.providers.gridded import Gridded
 from cranpm.providers.netcdf_layout import MADE_UP
 from cranpm.providers.readers import grib
@@ -71,7 +71,7 @@ def world(archive_path, tmp_path_factory):
 def exported(world, tmp_path_factory):
     """Their files. Treat as read-only."""
     folder = tmp_path_factory.mktemp("exported")
-    assert write_forecasts(world, world.days, folder) == {"ifs": 2, "hres.zarr": 2, "cams-europe": 2}
+    assert write_forecasts(world, list(LEADS), folder) == {"ifs": 2, "hres.zarr": 2, "cams-europe": 2}
     return folder
 
 
@@ -107,7 +107,7 @@ def messages(exported, day, step):
 
 @pytest.fixture(scope="module")
 def steps_of_run(world, exported):
-    """Values and packing errors by (param, level), in the order of steps: decoded by eccodes through the index alone."""
+    """Values and packing errors by (param, level), in the order of steps, decoded through the indices."""
     found = {}
     for step in range(0, 24 * 6 + 1, 3):
         for line, data in messages(exported, START, step):
@@ -136,7 +136,7 @@ def test_every_line_of_an_index_is_one_whole_message(exported):
     for step in (0, 3, 24, 144):
         seen = []
         for line, data in messages(exported, START, step):
-            assert list(line)[0] == "domain"
+            assert next(iter(line)) == "domain"
             assert data[:4] == b"GRIB"
             assert data[-4:] == b"7777"
             assert int.from_bytes(data[8:16], "big") == len(data)  # one message and no more
@@ -217,7 +217,7 @@ def test_longitudes_may_start_at_180(tmp_path):
     """As ECMWF's globe does: rows of a coarse globe are found where they belong."""
     lat, lon = 90 - 30.0 * np.arange(7), (180 + 30.0 * np.arange(12)) % 360
     values = 200 + lat[:, None] / 10 + lon / 100
-    data = encode(FieldKey("2t", None, START, 3), values, lat, lon)
+    data = GribEncoder(lat, lon).encode(FieldKey("2t", None, START, 3), values)
     handle = eccodes.codes_new_from_message(data)
     assert eccodes.codes_get(handle, "longitudeOfFirstGridPointInDegrees") == 180
     assert eccodes.codes_get(handle, "longitudeOfLastGridPointInDegrees") == 150
@@ -234,7 +234,7 @@ def test_longitudes_may_start_at_180(tmp_path):
 def test_a_region_on_both_sides_of_greenwich(tmp_path):
     lat, lon = 50 - 0.25 * np.arange(6), (-1 + 0.25 * np.arange(10)) % 360
     values = lat[:, None] + np.arange(10)
-    (tmp_path / "a.grib2").write_bytes(encode(FieldKey("10u", None, START, 0), values, lat, lon))
+    (tmp_path / "a.grib2").write_bytes(GribEncoder(lat, lon).encode(FieldKey("10u", None, START, 0), values))
     (read,) = grib.variables(tmp_path / "a.grib2", "a")
     assert np.allclose(read.file_grid.lon, -1 + 0.25 * np.arange(10))
     assert np.allclose(read.read(np.array([0]))[0], values, atol=1e-3)
@@ -244,7 +244,7 @@ def test_gaps_are_not_packed():
     values = np.full((3, 4), 280.0)
     values[0, 0] = np.nan
     with pytest.raises(CranpmError, match="2t everywhere, 6 hours after 2020-02-28"):
-        encode(FieldKey("2t", None, START, 6), values, np.array([1.0, 0.75, 0.5]), np.arange(4) / 4)
+        GribEncoder(np.array([1.0, 0.75, 0.5]), np.arange(4) / 4).encode(FieldKey("2t", None, START, 6), values)
 
 
 # WeatherBench 2's HRES
@@ -365,21 +365,21 @@ def test_cams_europe_covers_europe_only():
 def test_a_run_needs_all_its_days(world, archive_path, tmp_path):
     place = shutil.copytree(archive_path, tmp_path / "archive")
     put_forecasts(str(place), {START: (1, 3)})
-    with pytest.raises(CranpmError, match="weather of every day up to the last.*leads 1, 3"):
+    with pytest.raises(CranpmError, match=r"weather of every day up to the last.*leads 1, 3"):
         ForecastRun.of(Archive(str(place)), START, "weather", 5)
 
 
 def test_export_writes_forecasts_beside_the_days(world, tmp_path, monkeypatch, capsys):
-    line = ["export", world.location, "--to", str(tmp_path / "files"), "--days", f"{LATER}..2020-03-01"]
+    line = ["export", world.location, "--to", str(tmp_path / "files"), "--days", f"{START}..{LATER}"]
     assert run_cli(monkeypatch, *line) == 0
     printed = capsys.readouterr().out
     assert "files of 2 days" in printed
-    assert f"forecasts from 1 start days in {tmp_path / 'files' / 'ifs'}" in printed
-    assert {path.name for path in (tmp_path / "files" / "ifs").iterdir()} == {".server-copy", "20200229"}
+    assert f"forecasts from 2 start days in {tmp_path / 'files' / 'ifs'}" in printed
+    assert {path.name for path in (tmp_path / "files" / "ifs").iterdir()} == {".server-copy", "20200228", "20200229"}
     seen = files_in([tmp_path / "files"])
     assert {path.parent for path in seen} == {tmp_path / "files"}  # ingest does not take them for analyses
     named = files_in([tmp_path / "files" / "cams-europe"])
-    assert [path.name for path in named] == [f"cams-europe-forecast_{LATER}.nc"]
+    assert [path.name for path in named] == [f"cams-europe-forecast_{day}.nc" for day in LEADS]
 
 
 def test_simulate_writes_native_files(tmp_path, monkeypatch, capsys):

@@ -9,7 +9,6 @@ from pathlib import Path
 import netCDF4
 import numpy as np
 
-from cranpm.core.files import whole_file
 from cranpm.core.grid import Array, Domain, Grid
 from cranpm.providers.forecast_run import ForecastRun
 from cranpm.providers.made_up_hours import wave
@@ -72,10 +71,8 @@ def write_cams_europe(run: ForecastRun, coarse: Grid, grid: Grid, folder: Path) 
     """One file with all hours and species of a run."""
     folder.mkdir(parents=True, exist_ok=True)
     hours = range(min(CAMS_HOURS, 24 * run.days) + 1)
-    with (
-        whole_file(folder / f"cams-europe-forecast_{run.start}.nc") as beside,
-        netCDF4.Dataset(beside, "w", format="NETCDF3_CLASSIC") as file,
-    ):
+    path = folder / f"cams-europe-forecast_{run.start}.nc"
+    with netCDF4.Dataset(path, "w", format="NETCDF3_CLASSIC") as file:
         _lay_out(file, run, grid, hours)
         for index, channel in enumerate(run.channels):
             daily = [spread(field, coarse, grid) for field in run.fields[:, index]]

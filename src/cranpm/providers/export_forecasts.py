@@ -18,7 +18,7 @@ from cranpm.core.grid import Array, Grid
 from cranpm.providers.era5 import ALOFT, ALOFT_NAMES, EXTRA_NAMES, LEVELS, SURFACE_NAMES
 from cranpm.providers.export_cams_europe import CAMS_HOURS, cams_europe_grid, write_cams_europe
 from cranpm.providers.forecast_run import ForecastRun
-from cranpm.providers.grib_layout import FieldKey, encode, write_with_index
+from cranpm.providers.grib_layout import FieldKey, GribEncoder, write_with_index
 from cranpm.providers.netcdf_layout import MADE_UP
 from cranpm.providers.quantities import BY_ALIAS, GRAVITY
 from cranpm.providers.readers.files import SERVER_COPY
@@ -81,6 +81,7 @@ def write_ifs(archive: Archive, day: date, folder: Path) -> None:
     """The 00 UTC run of a day: one file every three hours, and its index, named as on ECMWF's server."""
     run = ForecastRun.of(archive, day, "weather", IFS_LEADS)
     wide, rows, cols = with_margin(archive.domain.coarse)
+    encoder = GribEncoder(wide.lat, wide.lon % 360)
     for step in range(0, 24 * run.days + 1, IFS_STEP):
         path = folder / IFS_PATH.format(day=day, step=step)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -89,7 +90,7 @@ def write_ifs(archive: Archive, day: date, folder: Path) -> None:
             param, factor = _param(channel)
             key = FieldKey(param, channel.level_hpa, day, step)
             values = factor * run.at(index, step)[np.ix_(rows, cols)]
-            messages.append((key, encode(key, values, wide.lat, wide.lon % 360)))
+            messages.append((key, encoder.encode(key, values)))
         write_with_index(path, messages)
 
 

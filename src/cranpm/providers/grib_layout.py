@@ -13,11 +13,10 @@ import pyproj  # noqa: F401  before eccodes: the other order can crash PROJ
 import eccodes  # isort: skip
 
 from cranpm.core.errors import CranpmError
-from cranpm.core.files import whole_file
 from cranpm.core.grid import Array
 
 BITS = 16
-"""A value is off by half of (greatest - least) / 2**15 of its field at most: the step is a power of two."""
+"""A packed value is off by less than (greatest - least) / 65535 of its field: half a step, which is a power of two."""
 MADE_UP_STATUS = 192
 """Of the data's production, in GRIB's range for local use: these fields are simulated. ECMWF's own have 0."""
 IDENTITY: dict[str, Any] = {
@@ -33,6 +32,7 @@ IDENTITY: dict[str, Any] = {
     "typeOfGeneratingProcess": 2,
     "shapeOfTheEarth": 6,
 }
+PACKING: dict[str, Any] = {"packingType": "grid_ccsds", "bitsPerValue": BITS}
 
 
 @dataclass(frozen=True)
@@ -63,23 +63,49 @@ class FieldKey:
         }
 
 
-def encode(key: FieldKey, values: Array, lat: Array, lon: Array) -> bytes:
-    """One message; rain counts from the start of the forecast.
+class GribEncoder:
+    """Makes messages on one grid.
 
     Latitudes fall; longitudes are in 0..360 and run eastward from anywhere: over Greenwich, or from 180 as ECMWF's.
     """
-    if not np.isfinite(values).all():
-        raise CranpmError(
-            expected=f"{key.param} everywhere, {key.step} hours after {key.start}",
-            found=f"{np.mean(~np.isfinite(values)):.2%} of it missing",
-            remedy="Leave out days that lack channels.",
-        )
-    sample = "regular_ll_sfc_grib2" if key.level_hpa is None else "regular_ll_pl_grib2"
-    message = eccodes.codes_grib_new_from_samples(sample)
+
+    def __init__(self, lat: Array, lon: Array):
+        self._geometry = _geometry(lat, lon)
+        self._templates: dict[tuple[str, int | None], bytes] = {}
+
+    def encode(self, key: FieldKey, values: Array) -> bytes:
+        """One message; rain counts from the start of the forecast."""
+        if not np.isfinite(values).all():
+            raise CranpmError(
+                expected=f"{key.param} everywhere, {key.step} hours after {key.start}",
+                found=f"{np.mean(~np.isfinite(values)):.2%} of it missing",
+                remedy="Leave out days that lack channels.",
+            )
+        kind = (key.param, key.level_hpa)
+        if kind not in self._templates:
+            self._templates[kind] = self._template(*kind)
+        message = eccodes.codes_new_from_message(self._templates[kind])
+        times = {
+            "dataDate": int(f"{key.start:%Y%m%d}"),
+            "stepRange": f"0-{key.step}" if key.param == "tp" else str(key.step),
+        }
+        return _finished(message, times | {"bitsPerValue": BITS}, values)
+
+    def _template(self, param: str, level_hpa: int | None) -> bytes:
+        """A message without times and values: most of the work, and the same for all steps."""
+        sample = "regular_ll_sfc_grib2" if level_hpa is None else "regular_ll_pl_grib2"
+        level = {} if level_hpa is None else {"level": level_hpa}
+        keys = IDENTITY | self._geometry | {"dataTime": 0, "shortName": param} | level
+        return _finished(eccodes.codes_grib_new_from_samples(sample), keys | PACKING)
+
+
+def _finished(message: int, keys: dict[str, Any], values: Array | None = None) -> bytes:
+    """The bytes of a message with some keys and values set, in this order; its handle is released."""
     try:
-        for name, setting in (IDENTITY | _geometry(lat, lon) | _product(key)).items():
+        for name, setting in keys.items():
             eccodes.codes_set(message, name, setting)
-        eccodes.codes_set_values(message, np.ascontiguousarray(values, np.float64).ravel())
+        if values is not None:
+            eccodes.codes_set_values(message, np.ascontiguousarray(values, np.float64).ravel())
         return bytes(eccodes.codes_get_message(message))
     finally:
         eccodes.codes_release(message)
@@ -99,27 +125,12 @@ def _geometry(lat: Array, lon: Array) -> dict[str, Any]:
     }
 
 
-def _product(key: FieldKey) -> dict[str, Any]:
-    """The order matters: a short name chooses the template that steps are set in."""
-    level = {} if key.level_hpa is None else {"level": key.level_hpa}
-    return {
-        "dataDate": int(f"{key.start:%Y%m%d}"),
-        "dataTime": 0,
-        "shortName": key.param,
-        **level,
-        "stepRange": f"0-{key.step}" if key.param == "tp" else str(key.step),
-        "packingType": "grid_ccsds",
-        "bitsPerValue": BITS,
-    }
-
-
 def write_with_index(path: Path, messages: Iterable[tuple[FieldKey, bytes]]) -> None:
     """Write messages to `path`, and to an index beside it a line of JSON for each: what it is, and its bytes."""
     lines, offset = [], 0
-    with whole_file(path) as beside, beside.open("wb") as file:
+    with path.open("wb") as file:
         for key, message in messages:
             file.write(message)
             lines.append(json.dumps(key.to_index() | {"_offset": offset, "_length": len(message)}))
             offset += len(message)
-    with whole_file(path.with_suffix(".index")) as beside:
-        beside.write_text("\n".join(lines) + "\n")
+    path.with_suffix(".index").write_text("\n".join(lines) + "\n")

@@ -51,7 +51,7 @@ class Scan:
 def files_in(places: Iterable[Path]) -> list[Path]:
     """All files below some folders, and files themselves; hidden and unfinished ones are left alone.
 
-    So are copies of servers below a folder, as `cranpm export` makes them to fetch from; named themselves they are read.
+    So are copies of servers below a folder, which `cranpm export` makes to fetch from, unless they are named.
     """
     found: set[Path] = set()
     for place in places:
