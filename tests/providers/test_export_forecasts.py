@@ -18,10 +18,11 @@ from cranpm.core.grid import DOMAINS, Domain, Grid
 from cranpm.providers.export_cams_europe import cams_europe_grid, spread
 from cranpm.providers.export_forecasts import PARAMS, with_margin, write_forecasts
 from cranpm.providers.forecast_run import ForecastRun
-from cranpm.providers.grib_layout import MADE_UP_STATUS, FieldKey, GribEncoder
+from cranpm.providers.grib_layout import FieldKey, GribEncoder
 from cranpm.providers.gridded import Gridded
 from cranpm.providers.netcdf_layout import MADE_UP
 from cranpm.providers.readers import grib
+from cranpm.providers.readers.grib import MADE_UP_STATUS
 from cranpm.providers.readers.files import Piece
 from cranpm.providers.regrid import average, onto
 from cranpm.providers.scan import files_in

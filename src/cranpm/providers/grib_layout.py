@@ -14,11 +14,10 @@ import eccodes  # isort: skip
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array
+from cranpm.providers.readers.grib import MADE_UP_STATUS
 
 BITS = 16
 """A packed value is off by less than (greatest - least) / 65535 of its field: half a step, which is a power of two."""
-MADE_UP_STATUS = 192
-"""Of the data's production, in GRIB's range for local use: these fields are simulated. ECMWF's own have 0."""
 IDENTITY: dict[str, Any] = {
     "centre": "ecmf",
     "tablesVersion": 33,

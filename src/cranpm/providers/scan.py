@@ -17,6 +17,7 @@ from cranpm.providers.readers.files import SERVER_COPY, UNFINISHED, Piece
 
 FILES_PER_TASK = 700
 """At most; starting a sandbox takes a second."""
+INDEX = ".index"
 T = TypeVar("T")
 
 
@@ -60,7 +61,12 @@ def files_in(places: Iterable[Path]) -> list[Path]:
         copies = {mark.parent for mark in place.rglob(SERVER_COPY)} - {place}
         below = (path for path in place.rglob("*") if path.is_file() and copies.isdisjoint(path.parents))
         found |= {place} if place.is_file() else set(below)
-    return sorted(path for path in found if not path.name.startswith(".") and path.suffix not in UNFINISHED)
+    return sorted(path for path in found if not path.name.startswith(".") and not _is_aside(path, found))
+
+
+def _is_aside(path: Path, others: set[Path]) -> bool:
+    """Whether a file is unfinished, or the index of a GRIB file beside it."""
+    return path.suffix in UNFINISHED or (path.suffix == INDEX and path.with_suffix(".grib2") in others)
 
 
 def scan(places: Iterable[Path], pool: Pool | None = None) -> Scan:

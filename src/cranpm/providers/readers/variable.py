@@ -14,6 +14,8 @@ Reader = Callable[[Array, int], Array]
 PRELIMINARY, OPERATIONAL = "0005", "oper"
 """ERA5's expver of the last months; what we call ECMWF's open forecasts. Final data have 0001."""
 ORDER = {PRELIMINARY: 1, OPERATIONAL: 2}
+IFS, AIFS, CAMS_GLOBAL, CAMS_EUROPE = "ifs", "aifs", "cams-global", "cams-europe"
+"""Models whose runs we know, as they are recorded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +38,16 @@ class Variable:
     """Of each time: ERA5's expver, or `OPERATIONAL`, or nothing."""
     sum_hours: float = 1.0
     """Of what is summed (rain): over how many hours."""
+    accumulated: bool = False
+    """Whether values are sums since the start of the run (rain)."""
     institution: str = ""
     """Who made the file, where it says so."""
+    source: str = ""
+    """What the file was copied from, where it says so."""
+    model: str = ""
+    """Of a forecast: which model's; empty for analyses."""
+    start: np.datetime64 | None = None
+    """Of a forecast: when its run began, UTC. All times of a variable are of one run."""
 
     @property
     def what(self) -> str:
