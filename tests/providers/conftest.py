@@ -16,7 +16,7 @@ from cranpm.providers.ingest import ingest
 def provider_files(archive, tmp_path_factory):
     """The five days of `archive` as the providers would send them. Treat as read-only."""
     folder = tmp_path_factory.mktemp("provider_files")
-    write_provider_files(archive, archive.days, folder)
+    write_provider_files(archive, archive.days, folder, forecasts=False)
     return folder
 
 

@@ -9,27 +9,32 @@ import numpy as np
 import pytest
 import xarray as xr
 from command import run_cli
+from sample_days import SMALL
 
 from cranpm.archive.days_ahead import DaysAhead
 from cranpm.archive.store import Archive, ArchiveWriter
 from cranpm.core.channels import GROUPS
+from cranpm.core.days import DayRange
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import DOMAINS, Domain, Grid
 from cranpm.providers.export_cams_europe import cams_europe_grid, spread
 from cranpm.providers.export_forecasts import PARAMS, with_margin, write_forecasts
 from cranpm.providers.forecast_run import ForecastRun
 from cranpm.providers.grib_layout import FieldKey, GribEncoder
-from cranpm.providers.gridded import Gridded
+from cranpm.providers.gridded import Gridded, variables
 from cranpm.providers.netcdf_layout import MADE_UP
 from cranpm.providers.readers import grib
-from cranpm.providers.readers.grib import MADE_UP_STATUS
 from cranpm.providers.readers.files import Piece
+from cranpm.providers.readers.grib import MADE_UP_STATUS
 from cranpm.providers.regrid import average, onto
 from cranpm.providers.scan import files_in
+from cranpm.simulate import SimulationSettings
+from cranpm.simulate.job import simulate_archive
 
 import eccodes  # isort: skip  after PROJ's other users
 
-START, LATER = date(2020, 2, 28), date(2020, 2, 29)
+START, LATER = date(2024, 2, 29), date(2024, 3, 1)
+"""The first has the first run with the model in its address; it is a leap day, too."""
 LEADS = {START: (1, 2, 3, 4, 5), LATER: (1, 2)}
 GRAVITY = 9.80665
 SERVER = "{day:%Y%m%d}/00z/ifs/0p25/oper/{day:%Y%m%d}000000-{step}h-oper-fc"
@@ -61,11 +66,12 @@ def guess(known, day, group, rng):
 
 
 @pytest.fixture(scope="module")
-def world(archive_path, tmp_path_factory):
-    """The five days of the tests' archive, two of them with forecasts. Treat as read-only."""
-    place = shutil.copytree(archive_path, tmp_path_factory.mktemp("ahead") / "archive")
-    put_forecasts(str(place), LEADS)
-    return Archive(str(place))
+def world(tmp_path_factory):
+    """Two simulated days with forecasts. Treat as read-only."""
+    place = str(tmp_path_factory.mktemp("ahead") / "archive")
+    simulate_archive(place, SMALL, DayRange(START, LATER), SimulationSettings(first_day=START, spin_up_days=1))
+    put_forecasts(place, LEADS)
+    return Archive(place)
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +178,7 @@ def test_messages_are_packed_and_placed_as_ecmwfs(world, exported):
         "jScansPositively": 0,
         "iDirectionIncrementInDegrees": 0.25,
         "productionStatusOfProcessedData": MADE_UP_STATUS,
-        "validityDate": 20200229,
+        "validityDate": 20240301,
         "validityTime": 300,
     }
     assert {key: type(value)(eccodes.codes_get(handle, key)) for key, value in wanted.items()} == wanted
@@ -244,7 +250,7 @@ def test_a_region_on_both_sides_of_greenwich(tmp_path):
 def test_gaps_are_not_packed():
     values = np.full((3, 4), 280.0)
     values[0, 0] = np.nan
-    with pytest.raises(CranpmError, match="2t everywhere, 6 hours after 2020-02-28"):
+    with pytest.raises(CranpmError, match="2t everywhere, 6 hours after 2024-02-29"):
         GribEncoder(np.array([1.0, 0.75, 0.5]), np.arange(4) / 4).encode(FieldKey("2t", None, START, 6), values)
 
 
@@ -306,7 +312,7 @@ def test_cams_europe_as_the_store_sends_it(world, exported):
     with netCDF4.Dataset(exported / "cams-europe" / f"cams-europe-forecast_{START}.nc") as file:
         assert file.data_model == "NETCDF3_CLASSIC"
         assert file.institution == MADE_UP
-        assert (file["time"].units, file["time"].long_name) == ("hours", "FORECAST time from 20200228")
+        assert (file["time"].units, file["time"].long_name) == ("hours", "FORECAST time from 20240229")
         assert np.array_equal(file["time"][:], np.arange(97))
         assert file["pm2p5_conc"].dimensions == ("time", "level", "latitude", "longitude")
         assert file["pm2p5_conc"].getncattr("_FillValue") == -999
@@ -324,7 +330,7 @@ def test_means_of_cams_europe_are_the_archives(world, exported):
     """Of 24 hours, and over the area of our cells; read by netCDF4, and in the same way by our own reader."""
     path = exported / "cams-europe" / f"cams-europe-forecast_{START}.nc"
     grid = cams_europe_grid(world.domain)
-    ours = Gridded([Piece(path)])
+    ours = Gridded(variables(Piece(path)))
     for channel in world.ahead.channels("composition"):
         wanted = days_of(world, START, channel)[:4]
         name = {"pm25": "pm2p5"}.get(channel.quantity, channel.quantity)
@@ -363,8 +369,8 @@ def test_cams_europe_covers_europe_only():
 # Whole exports
 
 
-def test_a_run_needs_all_its_days(world, archive_path, tmp_path):
-    place = shutil.copytree(archive_path, tmp_path / "archive")
+def test_a_run_needs_all_its_days(world, tmp_path):
+    place = shutil.copytree(world.location, tmp_path / "archive")
     put_forecasts(str(place), {START: (1, 3)})
     with pytest.raises(CranpmError, match=r"weather of every day up to the last.*leads 1, 3"):
         ForecastRun.of(Archive(str(place)), START, "weather", 5)
@@ -376,11 +382,11 @@ def test_export_writes_forecasts_beside_the_days(world, tmp_path, monkeypatch, c
     printed = capsys.readouterr().out
     assert "files of 2 days" in printed
     assert f"forecasts from 2 start days in {tmp_path / 'files' / 'ifs'}" in printed
-    assert {path.name for path in (tmp_path / "files" / "ifs").iterdir()} == {".server-copy", "20200228", "20200229"}
+    assert {path.name for path in (tmp_path / "files" / "ifs").iterdir()} == {"20240229", "20240301"}
     seen = files_in([tmp_path / "files"])
-    assert {path.parent for path in seen} == {tmp_path / "files"}  # ingest does not take them for analyses
-    named = files_in([tmp_path / "files" / "cams-europe"])
-    assert [path.name for path in named] == [f"cams-europe-forecast_{day}.nc" for day in LEADS]
+    assert not [path for path in seen if "hres.zarr" in path.parts or path.suffix == ".index"]
+    assert len([path for path in seen if path.suffix == ".grib2"]) == 49 + 25
+    assert files_in([tmp_path / "files" / "hres.zarr"])  # if it is named, its files are looked at
 
 
 def test_simulate_writes_native_files(tmp_path, monkeypatch, capsys):

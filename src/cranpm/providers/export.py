@@ -41,10 +41,12 @@ PARTICLES, GASES = ("pm25", "pm10"), ("no2", "o3", "co")
 NAMES = {"pm25": "pm2p5", "pm10": "pm10", "no2": "no2", "o3": "go3", "co": "co"}
 
 
-def write_provider_files(archive: Archive, days: Sequence[date], folder: Path) -> dict[str, int]:
+def write_provider_files(
+    archive: Archive, days: Sequence[date], folder: Path, forecasts: bool = True
+) -> dict[str, int]:
     """Write files of all providers for some days of a simulated archive, which must follow each other.
 
-    Returns the number of start days with a forecast in each subfolder for forecasts.
+    Returns the number of start days in each subfolder for forecasts; `forecasts` are left out where not wanted.
     """
     if not archive.source.startswith(SIMULATION):
         raise CranpmError(
@@ -62,7 +64,7 @@ def write_provider_files(archive: Archive, days: Sequence[date], folder: Path) -
         _write_ghap(archive, day, folder)
     _write_eea(archive, days, folder)
     _write_elevation(archive, folder)
-    return write_forecasts(archive, days, folder)
+    return write_forecasts(archive, days, folder) if forecasts else {}
 
 
 def _check_channels(names: Sequence[str]) -> None:

@@ -57,9 +57,6 @@ def write_forecasts(archive: Archive, days: Sequence[date], folder: Path) -> dic
             write_cams_europe(run, archive.domain.coarse, grid, folder / "cams-europe")
     else:
         composition = []
-    for name in ("ifs", "hres.zarr", "cams-europe"):
-        if (folder / name).is_dir():
-            (folder / name / SERVER_COPY).write_text("To fetch from: cranpm ingest reads this folder if it is named.\n")
     written = {"ifs": len(weather), "hres.zarr": len(weather), "cams-europe": len(composition)}
     return {name: count for name, count in written.items() if count}
 
@@ -120,6 +117,7 @@ def write_hres(archive: Archive, days: Sequence[date], place: Path) -> None:
                 cut = values[..., rows[::-1, None], cols[order]]
                 group[name][number, place_of_step] = cut.astype(np.float32)  # type: ignore[index]
     zarr.consolidate_metadata(group.store, zarr_format=2)
+    (place / SERVER_COPY).write_text("To copy runs from: cranpm ingest leaves this folder alone.\n")
 
 
 def _hres_fields(run: ForecastRun, step: int) -> dict[str, Array]:

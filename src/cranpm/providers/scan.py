@@ -52,7 +52,7 @@ class Scan:
 def files_in(places: Iterable[Path]) -> list[Path]:
     """All files below some folders, and files themselves; hidden and unfinished ones are left alone.
 
-    So are copies of servers below a folder, which `cranpm export` makes to fetch from, unless they are named.
+    So are folders to fetch from, as the Zarr that `cranpm export` writes, unless they are named themselves.
     """
     found: set[Path] = set()
     for place in places:

@@ -31,7 +31,7 @@ HGT = ".hgt"
 UNFINISHED = (".part", ".part-of", ".job")
 """What a fetch leaves behind until it is done."""
 SERVER_COPY = ".server-copy"
-"""A file of this name marks a folder that is laid out as a provider's server, to fetch from."""
+"""A file of this name marks a folder to fetch from, whose files are of no use one by one."""
 
 
 @dataclass(frozen=True, order=True)
