@@ -4,12 +4,18 @@ import json
 import shutil
 
 import pytest
+from ahead_days import LATER, LEADS, START, put_forecasts
+from sample_days import SMALL
 
 from cranpm.archive.store import Archive
 from cranpm.core.cluster import open_pool
+from cranpm.core.days import DayRange
 from cranpm.providers import sandbox
 from cranpm.providers.export import write_provider_files
+from cranpm.providers.export_forecasts import write_forecasts
 from cranpm.providers.ingest import ingest
+from cranpm.simulate import SimulationSettings
+from cranpm.simulate.job import simulate_archive
 
 
 @pytest.fixture(scope="session")
@@ -44,3 +50,20 @@ def here(monkeypatch, filled):
 def copy(provider_files, tmp_path):
     """The same files, to be spoilt."""
     return shutil.copytree(provider_files, tmp_path / "provider_files")
+
+
+@pytest.fixture(scope="session")
+def ahead_world(tmp_path_factory):
+    """Two simulated days with forecasts. Treat as read-only."""
+    place = str(tmp_path_factory.mktemp("ahead") / "archive")
+    simulate_archive(place, SMALL, DayRange(START, LATER), SimulationSettings(first_day=START, spin_up_days=1))
+    put_forecasts(place, LEADS)
+    return Archive(place)
+
+
+@pytest.fixture(scope="session")
+def exported(ahead_world, tmp_path_factory):
+    """Their forecasts in the providers' formats. Treat as read-only."""
+    folder = tmp_path_factory.mktemp("exported")
+    assert write_forecasts(ahead_world, list(LEADS), folder) == {"ifs": 2, "hres.zarr": 2, "cams-europe": 2}
+    return folder

@@ -2,23 +2,20 @@
 
 import json
 import shutil
-from datetime import date, datetime, timedelta
+from datetime import timedelta
 
 import netCDF4
 import numpy as np
 import pytest
 import xarray as xr
+from ahead_days import LATER, LEADS, START, days_of, put_forecasts
 from command import run_cli
-from sample_days import SMALL
 
-from cranpm.archive.days_ahead import DaysAhead
-from cranpm.archive.store import Archive, ArchiveWriter
-from cranpm.core.channels import GROUPS
-from cranpm.core.days import DayRange
+from cranpm.archive.store import Archive
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import DOMAINS, Domain, Grid
 from cranpm.providers.export_cams_europe import cams_europe_grid, spread
-from cranpm.providers.export_forecasts import PARAMS, with_margin, write_forecasts
+from cranpm.providers.export_forecasts import PARAMS, with_margin
 from cranpm.providers.forecast_run import ForecastRun
 from cranpm.providers.grib_layout import FieldKey, GribEncoder
 from cranpm.providers.gridded import Gridded, variables
@@ -28,71 +25,16 @@ from cranpm.providers.readers.files import Piece
 from cranpm.providers.readers.grib import MADE_UP_STATUS
 from cranpm.providers.regrid import average, onto
 from cranpm.providers.scan import files_in
-from cranpm.simulate import SimulationSettings
-from cranpm.simulate.job import simulate_archive
 
 import eccodes  # isort: skip  after PROJ's other users
 
-START, LATER = date(2024, 2, 29), date(2024, 3, 1)
-"""The first has the first run with the model in its address; it is a leap day, too."""
-LEADS = {START: (1, 2, 3, 4, 5), LATER: (1, 2)}
 GRAVITY = 9.80665
 SERVER = "{day:%Y%m%d}/00z/ifs/0p25/oper/{day:%Y%m%d}000000-{step}h-oper-fc"
 
 
-def put_forecasts(location, leads):
-    """Today's fields with errors that differ everywhere, as forecasts of the days ahead."""
-    known = Archive(location)
-    with ArchiveWriter(location) as writer:
-        for day, days_ahead in leads.items():
-            rng = np.random.default_rng(day.toordinal())
-            midnight = datetime(day.year, day.month, day.day)
-            runs = [
-                DaysAhead(group, "simulation", midnight, {lead: guess(known, day, group, rng) for lead in days_ahead})
-                for group in GROUPS
-            ]
-            writer.put_ahead(day, runs)
-
-
-def guess(known, day, group, rng):
-    """(channel, row, column) around the fields of a day."""
-    channels = known.ahead.channels(group)
-    today = known.coarse(day)[[known.channel_names.index(channel.name) for channel in channels]]
-    spreads, low, high = (
-        np.array([getattr(channel, what) for channel in channels])[:, None, None] for what in ("spread", "low", "high")
-    )
-    low = np.where(low == -1e-6, 0, low)  # of rain
-    return np.clip(today + 0.3 * spreads * rng.normal(size=today.shape), low, high).astype(np.float32)
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    """Two simulated days with forecasts. Treat as read-only."""
-    place = str(tmp_path_factory.mktemp("ahead") / "archive")
-    simulate_archive(place, SMALL, DayRange(START, LATER), SimulationSettings(first_day=START, spin_up_days=1))
-    put_forecasts(place, LEADS)
-    return Archive(place)
-
-
-@pytest.fixture(scope="module")
-def exported(world, tmp_path_factory):
-    """Their files. Treat as read-only."""
-    folder = tmp_path_factory.mktemp("exported")
-    assert write_forecasts(world, list(LEADS), folder) == {"ifs": 2, "hres.zarr": 2, "cams-europe": 2}
-    return folder
-
-
-def days_of(world, start, channel):
-    """(day, row, column): the analysed start day and the forecasts."""
-    group, name = channel.group, channel.name
-    number = [one.name for one in world.ahead.channels(group)].index(name)
-    today = world.coarse(start)[world.channel_names.index(name)]
-    return np.stack([today, *(world.ahead.fields(start, lead, group)[number] for lead in LEADS[start])])
-
-
-def inner(world, values):
+def inner(ahead_world, values):
     """Without the margin of four cells."""
-    rows, cols = world.domain.coarse.shape
+    rows, cols = ahead_world.domain.coarse.shape
     return values.reshape(*values.shape[:-2], rows + 8, cols + 8)[..., 4:-4, 4:-4]
 
 
@@ -113,15 +55,15 @@ def messages(exported, day, step):
 
 
 @pytest.fixture(scope="module")
-def steps_of_run(world, exported):
+def steps_of_run(ahead_world, exported):
     """Values and packing errors by (param, level), in the order of steps, decoded through the indices."""
     found = {}
     for step in range(0, 24 * 6 + 1, 3):
         for line, data in messages(exported, START, step):
             handle = eccodes.codes_new_from_message(data)
-            values = eccodes.codes_get_values(handle).reshape(world.domain.coarse.rows + 8, -1)
+            values = eccodes.codes_get_values(handle).reshape(ahead_world.domain.coarse.rows + 8, -1)
             error = eccodes.codes_get(handle, "packingError")
-            found.setdefault((line["param"], line.get("levelist")), []).append((inner(world, values), error))
+            found.setdefault((line["param"], line.get("levelist")), []).append((inner(ahead_world, values), error))
             eccodes.codes_release(handle)
     return found
 
@@ -165,7 +107,7 @@ def test_every_line_of_an_index_is_one_whole_message(exported):
         assert len(seen) == 30
 
 
-def test_messages_are_packed_and_placed_as_ecmwfs(world, exported):
+def test_messages_are_packed_and_placed_as_ecmwfs(ahead_world, exported):
     _, data = next(messages(exported, START, 27))
     handle = eccodes.codes_new_from_message(data)
     wanted = {
@@ -182,15 +124,15 @@ def test_messages_are_packed_and_placed_as_ecmwfs(world, exported):
         "validityTime": 300,
     }
     assert {key: type(value)(eccodes.codes_get(handle, key)) for key, value in wanted.items()} == wanted
-    wide, _, _ = with_margin(world.domain.coarse)
+    wide, _, _ = with_margin(ahead_world.domain.coarse)
     assert np.allclose(eccodes.codes_get_array(handle, "distinctLatitudes"), wide.lat)
     assert np.allclose(eccodes.codes_get_array(handle, "distinctLongitudes"), wide.lon)
-    assert (wide.north, wide.west) == (world.domain.north + 1, world.domain.west - 1)
+    assert (wide.north, wide.west) == (ahead_world.domain.north + 1, ahead_world.domain.west - 1)
 
 
-def test_means_of_three_hourly_steps_are_the_archives(world, steps_of_run):
+def test_means_of_three_hourly_steps_are_the_archives(ahead_world, steps_of_run):
     """Over 0, 3, ... 21 UTC; including the next midnight, or leaving one out, would not give the day."""
-    for channel in world.ahead.channels("weather"):
+    for channel in ahead_world.ahead.channels("weather"):
         if channel.quantity == "precipitation":
             continue
         key, factor = (PARAMS.get(channel.name), None), 1.0
@@ -199,7 +141,7 @@ def test_means_of_three_hourly_steps_are_the_archives(world, steps_of_run):
             key, factor = (letter, str(channel.level_hpa)), GRAVITY if letter == "gh" else 1.0
         values = factor * np.stack([value for value, _ in steps_of_run[key]])
         packing = factor * max(error for _, error in steps_of_run[key])
-        wanted = days_of(world, START, channel)
+        wanted = days_of(ahead_world, START, channel)
         daily = values[:-1].reshape(6, 8, *wanted.shape[1:]).mean(axis=1)
         assert np.abs(daily - wanted).max() <= packing + 1e-7 * np.abs(wanted).max(), channel.name
         assert packing < 2e-4 * channel.spread + 1e-6 * abs(channel.mean), channel.name
@@ -208,9 +150,9 @@ def test_means_of_three_hourly_steps_are_the_archives(world, steps_of_run):
             assert np.ptp(values[:8, 0, 0]) > 7  # there is a cycle
 
 
-def test_rain_accumulates_from_the_start(world, steps_of_run):
-    (channel,) = (one for one in world.ahead.channels("weather") if one.name == "tp")
-    wanted = days_of(world, START, channel)
+def test_rain_accumulates_from_the_start(ahead_world, steps_of_run):
+    (channel,) = (one for one in ahead_world.ahead.channels("weather") if one.name == "tp")
+    wanted = days_of(ahead_world, START, channel)
     total, errors = (np.stack(part) for part in zip(*steps_of_run["tp", None], strict=True))
     assert not total[0].any()
     assert (np.diff(total, axis=0) >= -2 * errors.max()).all()
@@ -257,7 +199,7 @@ def test_gaps_are_not_packed():
 # WeatherBench 2's HRES
 
 
-def test_hres_as_xarray_reads_it(world, exported):
+def test_hres_as_xarray_reads_it(ahead_world, exported):
     read = xr.open_zarr(exported / "hres.zarr", consolidated=True, decode_timedelta=True)
     assert dict(read.sizes)["prediction_timedelta"] == 4 * 6 + 1
     assert list(read.time.values.astype("datetime64[D]").astype(object)) == [START, LATER]
@@ -277,10 +219,10 @@ def test_hres_as_xarray_reads_it(world, exported):
     assert {name: read[name].units for name in units} == units
 
 
-def test_hres_gives_the_archives_days(world, exported):
+def test_hres_gives_the_archives_days(ahead_world, exported):
     """Means of four steps, and sums of what fell in the six hours before each."""
     read = xr.open_zarr(exported / "hres.zarr", decode_timedelta=True)
-    box = read.sel(latitude=world.domain.coarse.lat, longitude=world.domain.coarse.lon)
+    box = read.sel(latitude=ahead_world.domain.coarse.lat, longitude=ahead_world.domain.coarse.lon)
     aloft = {"u": "u_component_of_wind", "v": "v_component_of_wind", "t": "temperature", "z": "geopotential"}
     surface = {
         "u10": "10m_u_component_of_wind",
@@ -288,9 +230,9 @@ def test_hres_gives_the_archives_days(world, exported):
         "t2m": "2m_temperature",
         "sp": "surface_pressure",
     }
-    for channel in world.ahead.channels("weather"):
+    for channel in ahead_world.ahead.channels("weather"):
         for number, start in enumerate(LEADS):
-            wanted = days_of(world, start, channel)
+            wanted = days_of(ahead_world, start, channel)
             if channel.quantity == "precipitation":
                 values = box["total_precipitation_6hr"][number].values
                 assert not values[0].any()
@@ -308,7 +250,7 @@ def test_hres_gives_the_archives_days(world, exported):
 # CAMS European ensemble
 
 
-def test_cams_europe_as_the_store_sends_it(world, exported):
+def test_cams_europe_as_the_store_sends_it(ahead_world, exported):
     with netCDF4.Dataset(exported / "cams-europe" / f"cams-europe-forecast_{START}.nc") as file:
         assert file.data_model == "NETCDF3_CLASSIC"
         assert file.institution == MADE_UP
@@ -320,30 +262,30 @@ def test_cams_europe_as_the_store_sends_it(world, exported):
         lat, lon = file["latitude"][:], file["longitude"][:]
         assert np.allclose((10 * lat) % 1, 0.5, atol=1e-3)
         assert lat[0] > lat[-1]
-        assert lat.max() > world.domain.north
-        assert lon.min() < world.domain.west
+        assert lat.max() > ahead_world.domain.north
+        assert lon.min() < ahead_world.domain.west
     with netCDF4.Dataset(exported / "cams-europe" / f"cams-europe-forecast_{LATER}.nc") as file:
         assert len(file["time"]) == 73  # two leads
 
 
-def test_means_of_cams_europe_are_the_archives(world, exported):
+def test_means_of_cams_europe_are_the_archives(ahead_world, exported):
     """Of 24 hours, and over the area of our cells; read by netCDF4, and in the same way by our own reader."""
     path = exported / "cams-europe" / f"cams-europe-forecast_{START}.nc"
-    grid = cams_europe_grid(world.domain)
+    grid = cams_europe_grid(ahead_world.domain)
     ours = Gridded(variables(Piece(path)))
-    for channel in world.ahead.channels("composition"):
-        wanted = days_of(world, START, channel)[:4]
+    for channel in ahead_world.ahead.channels("composition"):
+        wanted = days_of(ahead_world, START, channel)[:4]
         name = {"pm25": "pm2p5"}.get(channel.quantity, channel.quantity)
         with netCDF4.Dataset(path) as file:
             hours = file[f"{name}_conc"][:, 0].filled(np.nan).astype(float)
         assert hours.min() >= 0
         for lead in range(4):
             mean = hours[24 * lead : 24 * lead + 24].mean(axis=0)
-            assert np.allclose(average(mean, grid, world.domain.coarse), wanted[lead], rtol=2e-6, atol=1e-6)
+            assert np.allclose(average(mean, grid, ahead_world.domain.coarse), wanted[lead], rtol=2e-6, atol=1e-6)
         line = ours.timeline(channel.quantity)
         times = line.within(START + timedelta(days=2))
         assert len(times) == 24
-        field = onto(line.fields(times).mean(axis=0, dtype=float), line.grid(), world.domain.coarse, "cams")
+        field = onto(line.fields(times).mean(axis=0, dtype=float), line.grid(), ahead_world.domain.coarse, "cams")
         assert np.allclose(field, wanted[2], rtol=2e-6, atol=1e-6)
 
 
@@ -369,15 +311,15 @@ def test_cams_europe_covers_europe_only():
 # Whole exports
 
 
-def test_a_run_needs_all_its_days(world, tmp_path):
-    place = shutil.copytree(world.location, tmp_path / "archive")
+def test_a_run_needs_all_its_days(ahead_world, tmp_path):
+    place = shutil.copytree(ahead_world.location, tmp_path / "archive")
     put_forecasts(str(place), {START: (1, 3)})
     with pytest.raises(CranpmError, match=r"weather of every day up to the last.*leads 1, 3"):
         ForecastRun.of(Archive(str(place)), START, "weather", 5)
 
 
-def test_export_writes_forecasts_beside_the_days(world, tmp_path, monkeypatch, capsys):
-    line = ["export", world.location, "--to", str(tmp_path / "files"), "--days", f"{START}..{LATER}"]
+def test_export_writes_forecasts_beside_the_days(ahead_world, tmp_path, monkeypatch, capsys):
+    line = ["export", ahead_world.location, "--to", str(tmp_path / "files"), "--days", f"{START}..{LATER}"]
     assert run_cli(monkeypatch, *line) == 0
     printed = capsys.readouterr().out
     assert "files of 2 days" in printed
