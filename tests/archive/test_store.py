@@ -421,7 +421,7 @@ def test_truncated_chunks_are_refused(empty, tmp_path):
 def test_other_schemas_and_other_folders_are_refused(empty, tmp_path):
     with repository.commit(empty, "from the future", {}) as root:
         root.attrs["schema"] = 99
-    with pytest.raises(CranpmError, match=r"schema 1 at .*found schema 99"):
+    with pytest.raises(CranpmError, match=r"schema 1 or 2 at .*found schema 99"):
         Archive(empty)
     with pytest.raises(CranpmError, match="an archive at"):
         Archive(str(tmp_path / "nothing"))

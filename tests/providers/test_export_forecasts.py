@@ -333,9 +333,12 @@ def test_export_writes_forecasts_beside_the_days(ahead_world, tmp_path, monkeypa
 
 def test_simulate_writes_native_files(tmp_path, monkeypatch, capsys):
     box = ["--domain", "48,7,42.75,12.25", "--days", "2020-02-27", "--set", "simulation.spin_up_days=1", "-q"]
-    line = ["simulate", str(tmp_path / "world"), *box, "--native", str(tmp_path / "files")]
+    line = ["simulate", str(tmp_path / "world"), *box, "--ahead", "1", "--native", str(tmp_path / "files")]
     assert run_cli(monkeypatch, *line) == 0
-    assert "files of 1 days" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "files of 1 days" in printed
+    assert "forecasts from 1 start days" in printed
     assert (tmp_path / "files" / "GHAP_PM2.5_D1K_20200227_V1.nc").is_file()
+    assert len(list((tmp_path / "files" / "ifs").rglob("*.grib2"))) == 17
     assert run_cli(monkeypatch, "simulate", *box, "--report", "--native", str(tmp_path / "files")) != 0
     assert "an ARCHIVE with --native" in capsys.readouterr().err

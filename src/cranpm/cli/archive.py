@@ -10,7 +10,7 @@ from rich.text import Text
 
 from cranpm.cli.console import DATA, ArchivePath, AsJson, Overrides, Quiet, app, out, progress_bar
 from cranpm.cli.ingesting import export_files
-from cranpm.core.days import LEADS
+from cranpm.core.days import LEADS, LONGEST_LEAD
 from cranpm.core.errors import CranpmError
 
 
@@ -35,7 +35,7 @@ def simulate(
     ] = None,
     settings: Annotated[
         Path | None,
-        typer.Option(help="Read the settings from this TOML file: domain, days, channels and [simulation]."),
+        typer.Option(help="Read the settings from this TOML file: domain, days, channels, ahead and [simulation]."),
     ] = None,
     override: Overrides = None,
     world: Annotated[
@@ -49,6 +49,15 @@ def simulate(
     leads: Annotated[
         str, typer.Option(help="Days ahead that --every and --report count with, for example 1,2,3,4.")
     ] = ",".join(map(str, LEADS)),
+    ahead: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=LONGEST_LEAD,
+            help="Store forecasts of so many days ahead with every day, 0 for none. The default is the archive's"
+            " number, or 5 for a new archive.",
+        ),
+    ] = None,
     native: Annotated[
         Path | None,
         typer.Option(help="Write the days in the providers' formats to this folder, too, as `cranpm export` does."),
@@ -62,7 +71,9 @@ def simulate(
     Its coast, relief and towns are real; its weather and air are invented.
 
     Days that the archive already holds are kept, so the same command finishes a stopped run, and a later range
-    continues the same world. With `--report`, the realism of the days is printed. It is measured on the archive's days,
+    continues the same world. Every day comes with forecasts of the weather and the composition of the days after it.
+
+    With `--report`, the realism of the days is printed. It is measured on the archive's days,
     or, where no archive is named, on a run that is not stored.
     """
     from cranpm.core.days import needed, parse_leads
@@ -70,17 +81,17 @@ def simulate(
     from cranpm.simulate import realism
     from cranpm.simulate.job import SimulationJob, sample, simulate_archive
 
-    ahead = parse_leads(leads)
+    counted = parse_leads(leads)
     extra = [*(override or ()), *([f"simulation.world={world}"] if world else [])]
-    job = load(SimulationJob, settings, extra, domain=domain, days=days, channels=channel)
+    job = load(SimulationJob, settings, extra, domain=domain, days=days, channels=channel, ahead=ahead)
     if archive is None and native is not None:
         raise CranpmError(expected="an ARCHIVE with --native", found="none", remedy="Name where to store the days.")
     if archive is None and not report:
         raise CranpmError(expected="an ARCHIVE or --report", found="neither", remedy="Name where to store the days.")
     if archive is not None:
-        wanted = needed(job.days, every, ahead) if every else list(job.days)
+        wanted = needed(job.days, every, counted) if every else list(job.days)
         with progress_bar(f"simulate {job.domain.name}", len(wanted), quiet) as advance:
-            added = simulate_archive(archive, job.domain, wanted, job.simulation, advance, job.all_channels)
+            added = simulate_archive(archive, job.domain, wanted, job.simulation, advance, job.all_channels, job.ahead)
         if not as_json:
             kept = len(wanted) - added
             print(f"{archive}: {added} days added" + (f", {kept} were there already" if kept else ""))
@@ -88,7 +99,7 @@ def simulate(
             export_files(archive, native, wanted, as_json)
     if report:
         with progress_bar(f"sample {job.domain.name}", len(job.days), quiet) as advance:
-            _print_report(realism.judge(sample(job, archive, advance), ahead), as_json)
+            _print_report(realism.judge(sample(job, archive, advance), counted), as_json)
 
 
 def _print_report(checks: list[Any], as_json: bool) -> None:

@@ -45,6 +45,13 @@ def forecast(
     degrade: Annotated[
         bool, typer.Option("--degrade", help="Replace missing inputs, and label the product as degraded.")
     ] = False,
+    perfect: Annotated[
+        bool,
+        typer.Option(
+            "--perfect-prognosis",
+            help="For research, with --degrade: weights that read the days ahead read their analyses, not forecasts.",
+        ),
+    ] = False,
     precision: Annotated[str | None, typer.Option(help="fp32 or bf16. Default: bf16 where the machine has it.")] = None,
     compiled: Annotated[bool, typer.Option("--compile", help="Compile the network first, for many days.")] = False,
     jobs: Annotated[int, typer.Option(min=1, help="Processes that share the start days of a range.")] = 1,
@@ -83,6 +90,7 @@ def forecast(
         formats=wanted,
         region=parse_region(region, opened.domain.fine) if region else EVERYWHERE,
         degrade=degrade,
+        prognosis="perfect" if perfect else "forecast",
         precision=parse_precision(precision) if precision else best_precision(),
         compiled=compiled,
         keep=len(days) > 1,

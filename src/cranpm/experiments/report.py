@@ -62,8 +62,9 @@ def rows_table(results: Results) -> TextTable:
         if row.against is not None:
             cells = [(rmse, f"{change} against {row.against}", alone) for rmse, change, alone in cells]
         rows.append((row.name, *(cell for of_lead in cells for cell in of_lead)))
+    baselines = {lead: results.first_with(lead) for lead in leads}
     for name in [name for name in reference[0].sums if name != NETWORK]:
-        rows.append((name, *(cell for lead in leads for cell in (f"{reference[0].rmse(lead, name):.2f}", "", ""))))
+        rows.append((name, *(cell for lead in leads for cell in (f"{baselines[lead].rmse(lead, name):.2f}", "", ""))))
     seeds = len(result.seeds)
     notes = (
         f"RMSE (ug m-3) of {seeds} seed{'s: mean ± standard deviation' if seeds > 1 else ''}.",
@@ -74,9 +75,11 @@ def rows_table(results: Results) -> TextTable:
 
 
 def _cells(own: list[ErrorSums], reference: list[ErrorSums] | None, lead: int) -> tuple[str, str, str]:
-    """RMSE, the change against the reference over all seeds, and that of each seed."""
+    """RMSE, the change against the reference over all seeds, and that of each seed; nothing at a lead it has not."""
+    if lead not in own[0].leads:
+        return "", "", ""
     rmse = [scores.rmse(lead) for scores in own]
-    if reference is None:
+    if reference is None or lead not in reference[0].leads:
         return spread(rmse), "", ""
     alone = (100 * (mine / other.rmse(lead) - 1) for mine, other in zip(rmse, reference, strict=True))
     return spread(rmse), percent(_change(own, reference, lead)), ", ".join(f"{value:+.1f}" for value in alone)

@@ -106,6 +106,7 @@ class ExperimentResult(Design):
     """An experiment and the runs that have ended."""
 
     leads: tuple[int, ...]
+    """Of all rows; a row may have fewer."""
     conditions: tuple[str, ...]
     """Nothing changed, then interventions, then worlds."""
     circumstances: Circumstances
@@ -166,6 +167,10 @@ class Results:
         pairs = zip(self.result.runs, self.scores, strict=True)
         return [scores[condition] for run, scores in pairs if run.row == row]
 
+    def first_with(self, lead: int) -> ErrorSums:
+        """The scores of any run that has a lead, as it is: baselines are the same in all of them."""
+        return next(scores[AS_IT_IS] for scores in self.scores if lead in scores[AS_IT_IS].leads)
+
     def outcomes(self) -> list[Outcome]:
         """Every run with its scores."""
         return [Outcome(*pair) for pair in zip(self.result.runs, self.scores, strict=True)]
@@ -187,7 +192,7 @@ def _lines(results: Results) -> Iterator[tuple[Any, ...]]:
     for condition in results.result.conditions:
         for method in outcomes[0].scores[condition].sums:
             parts = [outcome.scores[condition].sums[method] for outcome in outcomes]
-            same = method != NETWORK and all(np.array_equal(part, parts[0]) for part in parts[1:])
+            same = method != NETWORK and all(np.array_equal(part, parts[0]) for part in parts[1:])  # all leads alike
             for outcome in outcomes[:1] if same else outcomes:
                 run = (None, None) if same else (outcome.run.row, outcome.run.seed)
                 for day, lead, *sums in _lines_of(outcome.scores[condition], method):
@@ -225,11 +230,11 @@ def _scores(result: ExperimentResult, lines: Iterator[tuple[Any, ...]]) -> list[
             method: found.get((run.row, run.seed, condition, method)) or found[None, None, condition, method]
             for method in methods
         }
-        days = tuple(sorted({day for day, _ in own[NETWORK]}))
+        days, leads = (tuple(sorted(set(part))) for part in zip(*own[NETWORK], strict=True))
         arrays = {
-            method: np.array([[part[day, lead] for lead in result.leads] for day in days], np.float64)
+            method: np.array([[part[day, lead] for lead in leads] for day in days], np.float64)
             for method, part in own.items()
         }
-        return ErrorSums(days, result.leads, arrays)
+        return ErrorSums(days, leads, arrays)
 
     return [{condition: scores(run, condition) for condition in result.conditions} for run in result.runs]

@@ -238,7 +238,7 @@ def _result(study: Study, runs: tuple[RunResult, ...]) -> ExperimentResult:
     experiment = study.experiment
     return ExperimentResult(
         **experiment.model_dump(),
-        leads=study.jobs[0].settings.model.leads,
+        leads=tuple(sorted({lead for job in study.jobs for lead in job.settings.model.leads})),
         conditions=(AS_IT_IS, *experiment.interventions, *experiment.worlds),
         circumstances=Circumstances(date=date.today(), software=f"cranpm {__version__}", processor=processor),
         runs=runs,

@@ -86,21 +86,27 @@ def load_experiment(name: str, budget: str | None = None) -> Experiment:
 def jobs(experiment: Experiment, archive: Archive, overrides: Sequence[str] = ()) -> list[Job]:
     """All runs, rows in order and seeds within; the same budget, days and sampler for every row."""
     shared = [*BUDGETS[experiment.budget], *experiment.set, *overrides]
-    known, scoring = known_days(archive), scoring_identity(experiment)
+    scoring = scoring_identity(experiment)
     found = []
     for row in experiment.rows:
         for seed in experiment.seeds:
             settings = load_settings(Path(experiment.recipe), [*shared, *row.set, f"samples.seed={seed}"])
-            found.append(Job(row.name, seed, settings, known, scoring))
+            found.append(Job(row.name, seed, settings, known_days(archive, settings), scoring))
     return found
 
 
-def known_days(archive: Archive) -> Any:
-    """What a run may learn from: of a simulated archive its world and days, which every machine can make again."""
+def known_days(archive: Archive, settings: TrainSettings) -> Any:
+    """What a run may learn from: of a simulated archive its world and days, which every machine can make again.
+
+    Forecasts of the days ahead count where the run reads them.
+    """
     if archive.source != SIMULATION:
         return archive.snapshot
     days = archive.days
-    return [archive.domain.to_json(), archive.attributes["producer"], *map(str, days[:1] + days[-1:]), archive.missing]
+    ends = map(str, days[:1] + days[-1:])
+    known = [archive.domain.to_json(), archive.attributes["producer"], *ends, archive.missing]
+    runs = {group: archive.ahead.run(days[-1], group) for group in settings.model.days_ahead.groups if days}
+    return known + ([{group: [r.model, r.leads, r.provenance] for group, r in runs.items() if r}] if runs else [])
 
 
 def run_identity(settings: TrainSettings, learned_from: Any) -> str:

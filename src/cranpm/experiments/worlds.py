@@ -9,7 +9,7 @@ from cranpm.core.days import reach, usable
 from cranpm.core.errors import CranpmError
 from cranpm.experiments.spec import Experiment
 from cranpm.simulate import SimulationSettings
-from cranpm.simulate.job import simulate_archive
+from cranpm.simulate.job import days_ahead_in, simulate_archive
 from cranpm.training.recipe import TrainSettings
 from cranpm.training.tile_scores import spread_days
 
@@ -37,9 +37,10 @@ def make_worlds(
             remedy="Leave `worlds` out of the experiment.",
         )
     made = {name: value for name, value in archive.attributes["producer"].items() if name in SIMULATED}
+    ahead = days_ahead_in(archive)
     for world in experiment.worlds:
         settings = SimulationSettings.model_validate(made | {"world": world})
-        simulate_archive(str(world_place(world, work)), archive.domain, days, settings, on_day)
+        simulate_archive(str(world_place(world, work)), archive.domain, days, settings, on_day, ahead=ahead)
 
 
 def scored_days(experiment: Experiment, archive: Archive, settings: TrainSettings) -> list[date]:

@@ -80,6 +80,7 @@ def predict(
             "resolution": weights.network.settings.resolution,
             "stations_in_loss": weights.card.stations_in_loss,
             "weights_source": weights.card.source or "not recorded",
+            "prognosis": prognosis,
             "precision": precision,
             "compiled": compiled,
             "tiles": len(plan),

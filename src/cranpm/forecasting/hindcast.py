@@ -15,6 +15,7 @@ from cranpm.forecasting.engine import predict
 from cranpm.forecasting.forecast import Forecast
 from cranpm.forecasting.publication import Publication, Run, publish
 from cranpm.network.precision import Precision, best_precision
+from cranpm.training.days_ahead import Prognosis
 from cranpm.weights import Weights, find_weights
 
 
@@ -32,6 +33,8 @@ class Job:
     formats: tuple[str, ...]
     region: Window = EVERYWHERE
     degrade: bool = False
+    prognosis: Prognosis = "forecast"
+    """`perfect`, for research: weights that read the days ahead read their analyses."""
     precision: Precision = field(default_factory=best_precision)
     """Chosen once, where the job is made: workers on other processors compute in the same one."""
     compiled: bool = False
@@ -62,6 +65,7 @@ def forecast_day(
     result = predict(
         *(job.archive, day, _weights(job.weights, job.weights_sha256), job.leads, job.region),
         degrade=job.degrade,
+        prognosis=job.prognosis,
         precision=job.precision,
         compiled=job.compiled,
         on_tile=on_tile,
@@ -83,6 +87,7 @@ def _is_published(day: date, job: Job) -> bool:
         "weights_sha256": job.weights_sha256,
         "precision": job.precision if job.weights_sha256 else None,
         "compiled": job.compiled if job.weights_sha256 else None,
+        "prognosis": job.prognosis if job.weights_sha256 else None,
     }
     same = all(run.provenance.get(name) == value for name, value in wanted.items())
     same = same and (job.degrade or not run.degraded)

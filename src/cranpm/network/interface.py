@@ -57,7 +57,7 @@ class DayInputs(_Tensors):
     """Metres."""
     corner: Float[Tensor, "days 2"]
     """Latitude and longitude of the coarse grid's north-west edge."""
-    ahead: Float[Tensor, "days slots ch h w"] | None = None
+    ahead: Float[Tensor, "days slots fields h w"] | None = None
     """Where the settings say `ahead`, the channels of its groups as they were forecast for the days up to `lead`:
     see `network.ahead`. What their mask declares unknown may be anything."""
     known: Float[Tensor, "days slots groups"] | None = None

@@ -4,19 +4,21 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from cranpm.archive import repository
 from cranpm.archive.layout import axis_index, create_archive
 from cranpm.archive.store import SIMULATION, Archive, ArchiveWriter
-from cranpm.core.channels import PAPER_CHANNELS, Channel, parse_channels
-from cranpm.core.days import DayRange, parse_days
+from cranpm.core.channels import GROUPS, PAPER_CHANNELS, Channel, parse_channels
+from cranpm.core.days import LONGEST_LEAD, DayRange, parse_days
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Domain, parse_domain
 from cranpm.simulate import SIMULATOR_VERSION, SavedAir, SimulationSettings, World
 from cranpm.simulate.realism import Sample, sample_archive, sample_world
 
 OnDay = Callable[[date], None]
+AHEAD = 5
+"""Days ahead that a new archive holds forecasts of."""
 
 
 class SimulationJob(BaseModel):
@@ -32,6 +34,10 @@ class SimulationJob(BaseModel):
     """The world; see `SimulationSettings`."""
     channels: tuple[str, ...] = ()
     """Channels to store in addition to the paper's 35, for example ["blh"], the height of the mixed layer."""
+
+    ahead: int | None = Field(default=None, ge=0, le=LONGEST_LEAD)
+    """Store forecasts of so many days ahead with every day, 0 for none. Without it, as many as the archive has, or 5
+    where it is new."""
 
     @field_validator("domain", mode="before")
     @classmethod
@@ -59,13 +65,15 @@ def simulate_archive(
     settings: SimulationSettings,
     on_day: OnDay = lambda _: None,
     channels: Sequence[Channel] | None = None,
+    ahead: int | None = None,
 ) -> int:
     """Simulate the days that the archive lacks, creating it where there is none; returns how many were added.
 
     `on_day` is called for every day asked for, also for those that were there. Without `channels`, those of the
-    archive are simulated, or the paper's where it is new.
+    archive are simulated, or the paper's where it is new. Every day comes with forecasts of the `ahead` days after it;
+    without a number, of as many as the archive has, or of `AHEAD` where it is new.
 
-    An archive is one world: other settings, another domain or other channels are refused.
+    An archive is one world: other settings, another domain, other channels or another number of days ahead are refused.
     """
     first, last = min(days), max(days)
     for end in (first, last):
@@ -74,6 +82,7 @@ def simulate_archive(
     producer = _producer(settings, archive.attributes["producer"] if archive else {"first_day": str(first)})
     if archive:
         _check_same_world(archive, domain, producer, channels)
+    ahead = _check_ahead(archive, ahead)
     channels = archive.channels if archive else channels or PAPER_CHANNELS
     present = set(archive.days) if archive else set()
     wanted = [day for day in days if day not in present]
@@ -88,7 +97,7 @@ def simulate_archive(
     if not archive:
         create_archive(location, domain, world.statics, world.stations, producer, channels)
     with ArchiveWriter(location) as writer:
-        for data in world.days(wanted, SavedAir.of(*restart) if restart else None):
+        for data in world.days(wanted, SavedAir.of(*restart) if restart else None, ahead):
             writer.put(data)
             on_day(data.day)
     return len(wanted)
@@ -99,7 +108,27 @@ def sample(job: SimulationJob, location: str | None, on_day: OnDay = lambda _: N
     if location is not None:
         return sample_archive(Archive(location), job.days, on_day)
     settings = job.simulation.model_copy(update={"first_day": job.simulation.first_day or job.days.first})
-    return sample_world(World(job.domain, settings), job.days, on_day)
+    return sample_world(World(job.domain, settings), job.days, on_day, AHEAD if job.ahead is None else job.ahead)
+
+
+def days_ahead_in(archive: Archive) -> int:
+    """How many days ahead a simulated archive holds forecasts of with each of its days; 0 where there are none."""
+    newest = archive.days[-1:]
+    return max((lead for day in newest for group in GROUPS for lead in archive.ahead.leads(day, group)), default=0)
+
+
+def _check_ahead(archive: Archive | None, asked: int | None) -> int:
+    """The number of days ahead to forecast: what was asked for, refused where the archive's days have another."""
+    if archive is None or not archive.days:
+        return AHEAD if asked is None else asked
+    held = days_ahead_in(archive)
+    if asked not in (None, held):
+        raise CranpmError(
+            expected=f"forecasts of {held} days ahead, as with the days that {archive.location} holds",
+            found=f"{asked} days ahead asked for",
+            remedy="Leave the number out to extend this archive, or choose another place.",
+        )
+    return held
 
 
 def _producer(settings: SimulationSettings, known: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,8 +15,10 @@ from cranpm.simulate.air import AirDay
 from cranpm.simulate.waves import WaveGrid, Waves, WaveSettings, hours_since_epoch
 from cranpm.simulate.weather import Levels
 
-CAMS_ERROR = WaveSettings(40, 500, 2500, memory_h=90, drift_ms=3, rms=0.34)
+CAMS_ERROR = WaveSettings(40, 500, 2500, memory_h=90, drift_ms=3, rms=0.34, run_error=0.03)
 CAMS_BIAS = WaveSettings(30, 600, 3000, memory_h=1e9, drift_ms=0, rms=0.28)
+CAMS_GROWTH = 0.02
+"""Share by which the CAMS-like forecast's own error is larger, per day of lead."""
 CAMS_LEVEL, CAMS_BLUR_CELLS = 1.05, 3.0
 SATURATION_UGM3 = {"pm25": 1900.0, "pm10": 1950.0, "no2": 950.0, "co": 1.9e4}
 """Where instruments and the composition model stop."""
@@ -37,9 +39,15 @@ class CamsLike:
         bias = WaveGrid(Waves(CAMS_BIAS, seed, "cams-bias", reference_latitude), grid)
         self.bias = bias.field(bias.waves.amplitude(0.0))
 
-    def composition(self, air: AirDay, day: date) -> Levels:
-        """The five CAMS-like fields, ug m-3, from daily means on the coarse grid."""
-        wrong = self.bias + self.error.field(self.error.waves.amplitude(hours_since_epoch(day, 12)))
+    def composition(self, air: AirDay, day: date, start: date | None = None) -> Levels:
+        """The five CAMS-like fields, ug m-3, from daily means on the coarse grid.
+
+        With `start`, as forecast on that day: an error that is the run's own to a share that grows with lead.
+        """
+        start_h = None if start is None else hours_since_epoch(start)
+        growth = 1.0 if start is None else 1 + CAMS_GROWTH * (day - start).days
+        error = self.error.field(growth * self.error.waves.amplitude(hours_since_epoch(day, 12), start_h))
+        wrong = self.bias + error
         pm25 = CAMS_LEVEL * ndimage.gaussian_filter(air.pm25_ugm3, CAMS_BLUR_CELLS, mode="nearest") * np.exp(wrong)
         fresh = ndimage.gaussian_filter(air.fresh_ugm3, 1.0, mode="nearest") * np.exp(0.5 * wrong)
         sun = np.clip((air.t2m - 263) / 35, 0, 1)

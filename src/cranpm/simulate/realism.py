@@ -6,7 +6,7 @@ second half.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import pairwise
 
@@ -19,6 +19,7 @@ from cranpm.core.days import LEADS, DayRange, gaps
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Grid
 from cranpm.simulate import World
+from cranpm.simulate.forecast_realism import SCORED, Check, Forecasts, ForecastScores, scored, stored_forecasts
 
 EVERY = 25
 """One sample per coarse cell."""
@@ -46,20 +47,8 @@ class Sample:
     """(day, predictor, row, col)."""
     mixing_m: Array | None = None
     """Height of the mixed layer, where the sample comes from a world and not from an archive."""
-
-
-@dataclass(frozen=True)
-class Check:
-    """One figure of the report; `low` and `high` are the wanted range, None where there is none."""
-
-    name: str
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-    @property
-    def holds(self) -> bool:
-        return (self.low is None or self.value >= self.low) and (self.high is None or self.value <= self.high)
+    forecasts: ForecastScores = field(default_factory=ForecastScores)
+    """How good the forecasts of the days ahead were, where there are some."""
 
 
 def sample_archive(archive: Archive, days: Iterable[date], on_day: Callable[[date], None] = lambda _: None) -> Sample:
@@ -71,44 +60,51 @@ def sample_archive(archive: Archive, days: Iterable[date], on_day: Callable[[dat
             expected="days without a gap", found=f"none of {holes[0]}", remedy="Report on a range that is whole."
         )
 
-    def fields() -> Iterable[tuple[Array, Array]]:
+    def fields() -> Iterable[tuple[Array, Array, Forecasts]]:
         for day in held:
             on_day(day)
-            yield archive.pm25(day)[EVERY // 2 :: EVERY, EVERY // 2 :: EVERY], archive.coarse(day)
+            pixels = archive.pm25(day)[EVERY // 2 :: EVERY, EVERY // 2 :: EVERY]
+            yield pixels, archive.coarse(day), stored_forecasts(archive, day)
 
     return _collect(held, archive.domain.coarse, archive.channels, fields())
 
 
-def sample_world(world: World, days: DayRange, on_day: Callable[[date], None] = lambda _: None) -> Sample:
+def sample_world(
+    world: World, days: DayRange, on_day: Callable[[date], None] = lambda _: None, ahead: int = 0
+) -> Sample:
     """Samples of a world that is run for the purpose and not stored: a year of Europe in minutes."""
     points = world.downscaler.sampled(EVERY)
     places = np.ix_(*(np.round(x).astype(int) for x in world.grid.row_col(points.grid.lat, points.grid.lon)))
     mixing: list[Array] = []
+    picked = [CHANNELS[name] for name in SCORED]
 
-    def fields() -> Iterable[tuple[Array, Array]]:
-        for day, air, _ in world.air(days):
+    def fields() -> Iterable[tuple[Array, Array, Forecasts]]:
+        for day, air, _, later in world.air_ahead(days, None, ahead):
             on_day(day)
             mixing.append(air.mixing_m[places].astype(np.float32))
-            yield world.retrieved(points.field(air), day, EVERY), world.coarse_channels(day, air)
+            pixels = world.retrieved(points.field(air), day, EVERY)
+            yield pixels, world.coarse_channels(day, air), world.forecaster.channels_ahead(day, later, picked)
 
     return replace(_collect(list(days), world.domain.coarse, world.channels, fields()), mixing_m=np.array(mixing))
 
 
 def _collect(
-    days: list[date], grid: Grid, channels: Sequence[Channel], fields: Iterable[tuple[Array, Array]]
+    days: list[date], grid: Grid, channels: Sequence[Channel], fields: Iterable[tuple[Array, Array, Forecasts]]
 ) -> Sample:
     """Gather what the report needs, day by day; the trimmed fine grid may lack the last coarse row or column."""
     wanted = [CHANNELS[name] for name in PREDICTORS]
     picked = [find_channel(channels, channel.quantity, channel.level_hpa) for channel in wanted]
-    cams, sample = find_channel(channels, "pm25"), None
-    for number, (fine, coarse) in enumerate(fields):
+    cams, judged, sample = find_channel(channels, "pm25"), scored(channels), None
+    for number, (fine, coarse, forecasts) in enumerate(fields):
         rows, cols = fine.shape
         if sample is None:
-            empty = (np.empty((len(days), *extra, rows, cols), np.float32) for extra in ((), (), (len(picked),)))
-            sample = Sample(days, Grid(grid.north, grid.west, grid.step, rows, cols), *empty)
+            pm25, cams_pm25 = np.empty((2, len(days), rows, cols), np.float32)
+            weather = np.empty((len(days), len(picked), rows, cols), np.float32)
+            sample = Sample(days, Grid(grid.north, grid.west, grid.step, rows, cols), pm25, cams_pm25, weather)
         sample.pm25_ugm3[number] = fine
         sample.cams_ugm3[number] = coarse[cams, :rows, :cols]
         sample.weather[number] = coarse[picked, :rows, :cols]
+        sample.forecasts.add(days[number], fine, coarse[judged, :rows, :cols], forecasts)
     if sample is None:
         raise CranpmError(expected="days to report on", found="none", remedy="Choose days that the archive holds.")
     return sample
@@ -138,7 +134,13 @@ def judge(sample: Sample, leads: Sequence[int] = LEADS) -> list[Check]:
     ]
     cams = _rmse(sample.cams_ugm3[:, land] - series)
     checks.append(Check("CAMS-like RMSE at 1 km, ug m-3 (above persistence)", cams, persistence[1]))
-    return checks + _drivers(sample, land, series) + _regions(sample, land) + _skill(sample, land, leads)
+    return (
+        checks
+        + _drivers(sample, land, series)
+        + _regions(sample, land)
+        + _skill(sample, land, leads)
+        + sample.forecasts.checks()
+    )
 
 
 def _rmse(error: Array) -> float:

@@ -16,6 +16,8 @@ import numpy as np
 from cranpm.core.grid import EARTH_RADIUS_KM, Array, Grid
 
 EPOCH = date(2000, 1, 1)
+WANDER = math.acos(0.9)
+"""Radians by which the errors of a forecast turn per day of lead: those of consecutive leads correlate by 0.9."""
 M_PER_DEGREE = math.radians(1) * EARTH_RADIUS_KM * 1000
 
 
@@ -44,6 +46,16 @@ class WaveSettings:
     rms: float
     """Root mean square of the field, or of its gradient where `by_gradient` (a wind, m/s, for a streamfunction)."""
     by_gradient: bool = False
+    run_error: float = 0.0
+    run_growth: float = 0.4
+    """How forecasts lose these waves: see `kept`."""
+
+    def kept(self, lead: int) -> float:
+        """Correlation of a forecast's amplitudes with the true ones, by lead in days: 1 at lead 0.
+
+        1 / (1 + error (e^(growth lead) - 1)): a small error grows exponentially and levels off (Lorenz 1982).
+        """
+        return 1 / (1 + self.run_error * (math.exp(self.run_growth * lead) - 1))
 
 
 class Waves:
@@ -71,8 +83,31 @@ class Waves:
         pair = self._rng(knot).standard_normal((2, self.settings.count))
         return pair[0] + 1j * pair[1]
 
-    def amplitude(self, hours: float) -> Array:
-        """Complex amplitude of every wave at one time."""
+    @lru_cache(maxsize=256)  # noqa: B019  (a few kilobytes a run)
+    def _draw_run(self, start_h: float) -> tuple[Array, Array]:
+        """Two draws, of the size of the true ones, that belong to the forecast run of one start day."""
+        rng = np.random.default_rng([self.seed, *f"{self.tag}-run".encode(), round(start_h / 24)])
+        parts = rng.standard_normal((2, 2, self.settings.count))
+        return parts[0, 0] + 1j * parts[0, 1], parts[1, 0] + 1j * parts[1, 1]
+
+    @lru_cache(maxsize=64)  # noqa: B019  (a few kilobytes; one hour's are used many times in a row)
+    def amplitude(self, hours: float, start_h: float | None = None) -> Array:
+        """Complex amplitude of every wave at one time; with `start_h`, as forecast for a start day that began then.
+
+        The forecast keeps a share of the truth and fills up with chance that drifts like the truth and turns slowly
+        with lead. Its lead is counted in whole days; on the start day itself it is the truth.
+        """
+        true, lead = self._true_amplitude(hours), 0 if start_h is None else math.floor((hours - start_h) / 24)
+        if start_h is not None and lead > 0:
+            one, two = self._draw_run(start_h)
+            chance = math.cos(WANDER * lead) * one + math.sin(WANDER * lead) * two
+            drifted = self.weight * chance * np.exp(-1j * self.frequency * hours * 3600)
+            kept = self.settings.kept(lead)
+            true = kept * true + math.sqrt(1 - kept**2) * drifted
+        true.flags.writeable = False
+        return true
+
+    def _true_amplitude(self, hours: float) -> Array:
         position = hours / self.settings.memory_h
         knot = math.floor(position)
         t = position - knot
@@ -81,9 +116,9 @@ class Waves:
         drawn = sum(share * self._draw(knot + offset - 1) for offset, share in enumerate(spline))
         return self.weight * drawn * np.exp(-1j * self.frequency * hours * 3600)
 
-    def mean_amplitude(self, hours: list[float]) -> Array:
+    def mean_amplitude(self, hours: list[float], start_h: float | None = None) -> Array:
         """Amplitude averaged over several times."""
-        return np.mean([self.amplitude(hour) for hour in hours], axis=0)
+        return np.mean([self.amplitude(hour, start_h) for hour in hours], axis=0)
 
 
 class WaveGrid:

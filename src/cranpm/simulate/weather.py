@@ -5,6 +5,7 @@ with both streamfunctions made of travelling waves. Temperature and wind then fo
 T = -(1/R) dPhi/dln(p), u = -(1/f) dPhi/dy, v = (1/f) dPhi/dx. u is eastward, v northward, rows run north to south.
 """
 
+import copy
 import math
 from dataclasses import dataclass
 
@@ -26,14 +27,20 @@ THERMAL_GAIN, THERMAL_TILT = 2.2, math.radians(60)
 HUMIDITY = {500: 0.35, 700: 0.45, 850: 0.60, 925: 0.70, 1000: 0.75}
 FRICTION = {500: (1.0, 0.0), 700: (1.0, 0.0), 850: (1.0, 0.0), 925: (0.85, 10.0), 1000: (0.70, 18.0)}
 """Share of the geostrophic wind and degrees turned towards low pressure, by level."""
+MIXING_M = (120.0, 2500.0)
+"""Least and greatest height of the mixed layer."""
 
 FLOW = {
-    "planetary": WaveSettings(14, 4000, 9000, memory_h=280, drift_ms=4, rms=4.0, by_gradient=True),
-    "synoptic": WaveSettings(40, 1500, 4000, memory_h=150, drift_ms=4, rms=4.0, by_gradient=True),
-    "mesoscale": WaveSettings(80, 400, 1400, memory_h=60, drift_ms=4, rms=1.0, by_gradient=True),
+    "planetary": WaveSettings(
+        14, 4000, 9000, memory_h=280, drift_ms=4, rms=4.0, by_gradient=True, run_error=0.1, run_growth=0.24
+    ),
+    "synoptic": WaveSettings(
+        40, 1500, 4000, memory_h=150, drift_ms=4, rms=4.0, by_gradient=True, run_error=0.045, run_growth=0.38
+    ),
+    "mesoscale": WaveSettings(80, 400, 1400, memory_h=60, drift_ms=4, rms=1.0, by_gradient=True, run_error=0.3),
 }
-STABILITY = WaveSettings(60, 350, 1500, memory_h=96, drift_ms=3, rms=0.8)
-SHOWERS = WaveSettings(60, 300, 1000, memory_h=48, drift_ms=4, rms=1.0)
+STABILITY = WaveSettings(60, 350, 1500, memory_h=96, drift_ms=3, rms=0.8, run_error=0.6, run_growth=0.2)
+SHOWERS = WaveSettings(60, 300, 1000, memory_h=48, drift_ms=4, rms=1.0, run_error=0.3, run_growth=0.35)
 
 Levels = dict[tuple[str, int | None], Array]
 """Daily fields by quantity and pressure level (hPa); None is the surface."""
@@ -94,7 +101,10 @@ class Weather:
 
 
 class WeatherGrid:
-    """The weather on one grid."""
+    """The weather on one grid: the true one, or that of a forecast run."""
+
+    start_h: float | None = None
+    """When the start day of the run began, in hours since the epoch; None for the truth."""
 
     def __init__(self, weather: Weather, grid: Grid, ground: Ground):
         self.weather, self.grid, self.ground = weather, grid, ground
@@ -106,6 +116,12 @@ class WeatherGrid:
         self.log_coriolis_dy = (sine**3 * cosine / level / (EARTH_RADIUS_KM * 1e3))[:, None]
         self.westerly = (weather.climate.westerly_ms * 2 * OMEGA * np.abs(sine))[:, None] / np.abs(self.coriolis)
 
+    def forecast(self, start_h: float) -> "WeatherGrid":
+        """The same grid, with the weather as forecast for the start day that began at `start_h`."""
+        run = copy.copy(self)
+        run.start_h = start_h
+        return run
+
     def surface(self, hours: float) -> Surface:
         """Weather near the ground at one time."""
         land, vigour = self.ground.land, self.weather.vigour(hours)
@@ -116,7 +132,7 @@ class WeatherGrid:
         u, v = u * (0.8 - 0.25 * land), v * (0.8 - 0.25 * land)
         blocking = self._blocking(np.hypot(u, v))
         u, v = (self.weather.sign * (1 - 0.65 * blocking) * wind for wind in (u, v))
-        calm = self.stability.field(self.weather.stability.amplitude(hours))
+        calm = self.stability.field(self.weather.stability.amplitude(hours, self.start_h))
         spin = np.clip(self._vorticity([hours]) / (2.0e-5 * vigour), -2, 2)
         return Surface(
             u10=u,
@@ -140,7 +156,7 @@ class WeatherGrid:
         vigour = float(np.mean([self.weather.vigour(hour) for hour in hours]))
         total = np.zeros(self.grid.shape, np.float32)
         for waves in (self.flow[tag] for tag in tags):
-            total += waves.field(vigour * gain * waves.waves.mean_amplitude(hours), dx=dx, dy=dy)
+            total += waves.field(vigour * gain * waves.waves.mean_amplitude(hours, self.start_h), dx=dx, dy=dy)
         return total
 
     def _vorticity(self, hours: list[float]) -> Array:
@@ -165,7 +181,7 @@ class WeatherGrid:
     def _rain(self, hours: float, spin: Array, u: Array, v: Array) -> Array:
         """mm per hour: cyclonic air, uplift by relief and showers, above a threshold."""
         uplift = np.clip((u * self.ground.slope_east + v * self.ground.slope_north) / 0.04, -1.5, 1.5)
-        showers = self.showers.field(self.weather.showers.amplitude(hours))
+        showers = self.showers.field(self.weather.showers.amplitude(hours, self.start_h))
         return 0.45 * np.clip(0.7 * spin + uplift + 0.7 * showers - 0.75, 0, None)
 
     def _mixing(self, hours: float, speed: Array, spin: Array, calm: Array, blocking: Array) -> Array:
@@ -174,7 +190,7 @@ class WeatherGrid:
         land_m = 170 + 90 * speed + 400 * (0.5 - 0.5 * season)
         depth = self.ground.land * land_m + (1 - self.ground.land) * (450 + 35 * speed)
         stable = 0.22 * calm - 0.16 * spin * (0.6 + 0.4 * season)
-        return np.clip(depth * np.exp(-stable) * (1 - 0.4 * blocking), 120, 2500)
+        return np.clip(depth * np.exp(-stable) * (1 - 0.4 * blocking), *MIXING_M)
 
     def levels(self, hours: list[float]) -> Levels:
         """Wind, temperature, geopotential and humidity on the pressure levels, averaged over some hours."""

@@ -5,6 +5,7 @@ first day; its state is stored with some of the days (`DayData.restart`), so tha
 the bit as one long run.
 """
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import date, timedelta
@@ -23,8 +24,9 @@ from cranpm.simulate import downscale, observe
 from cranpm.simulate.air import WEATHER_HOURS, AirDay, AirState, run_day
 from cranpm.simulate.climate import climate_of
 from cranpm.simulate.emissions import EmissionMap, emission_map
+from cranpm.simulate.forecast import Forecaster, weather_quantities
 from cranpm.simulate.waves import hours_since_epoch
-from cranpm.simulate.weather import Ground, Levels, Weather, WeatherGrid
+from cranpm.simulate.weather import Ground, Weather, WeatherGrid
 
 SIMULATOR_VERSION = 1
 """To be raised with every change that alters a simulated day: an archive is never extended by another simulator."""
@@ -130,6 +132,7 @@ class World:
         self.silent = self._silent_towns()
         self.emissions = self._emissions(below.land)
         self.cams = observe.CamsLike(settings.seed, domain.coarse, self.climate.reference_latitude)
+        self.forecaster = Forecaster(self.coarse_weather, self.cams, self.channels)
         self.network = observe.place_stations(
             self.region, domain.fine, self.statics.land, self.statics.elevation_m, seed=0
         )
@@ -180,16 +183,43 @@ class World:
                 remedy="Start a new archive with an earlier first day.",
             )
 
-    def days(self, wanted: DayRange | Sequence[date], saved: SavedAir | None = None) -> Iterator[DayData]:
-        """The wanted days, run forward from a saved state where it helps, else from the spin-up."""
-        for day, air, restart in self.air(wanted, saved):
-            yield self.observed(day, air, restart)
+    def days(
+        self, wanted: DayRange | Sequence[date], saved: SavedAir | None = None, ahead: int = 0
+    ) -> Iterator[DayData]:
+        """The wanted days, run forward from a saved state where it helps, else from the spin-up.
+
+        Each with forecasts of the `ahead` days after it.
+        """
+        for day, air, restart, later in self.air_ahead(wanted, saved, ahead):
+            forecasts = self.forecaster.days_ahead(day, later) if ahead else []
+            yield replace(self.observed(day, air, restart), ahead=forecasts)
 
     def air(
         self, wanted: DayRange | Sequence[date], saved: SavedAir | None = None
     ) -> Iterator[tuple[date, AirDay, dict[str, Array]]]:
         """Daily means on the transport grid, and on some days the state from which a later run can continue."""
-        first, last = min(wanted), max(wanted)
+        for day, air, restart, _ in self.air_ahead(wanted, saved, 0):
+            yield day, air, restart
+
+    def air_ahead(
+        self, wanted: DayRange | Sequence[date], saved: SavedAir | None, ahead: int
+    ) -> Iterator[tuple[date, AirDay, dict[str, Array], list[AirDay]]]:
+        """What `air` gives, and the daily means of the next `ahead` days on the coarse grid: the air runs that far."""
+        waiting: deque[tuple[date, AirDay, dict[str, Array], list[AirDay]]] = deque()
+        last = max(wanted)
+        for after, air in self._run(min(wanted), last + timedelta(days=ahead), saved):
+            if waiting:
+                below = self.on_coarse(air)
+                for *_, later in waiting:
+                    later.append(below)
+            if after.day in wanted:
+                save = after.day.toordinal() % SAVE_EVERY == 0 or after.day == last
+                waiting.append((after.day, air, after.arrays() if save else {}, []))
+            while waiting and len(waiting[0][3]) == ahead:
+                yield waiting.popleft()
+
+    def _run(self, first: date, last: date, saved: SavedAir | None) -> Iterator[tuple[SavedAir, AirDay]]:
+        """The air of every day from a saved state or the spin-up to the last one, with the state at its end."""
         self.check_start(first)
         if saved is None or saved.day >= first:
             saved = self._before_the_first_day()
@@ -199,9 +229,7 @@ class World:
             state, air = run_day(saved.state, day, self.weather_grid, self.emissions, fires, inflow)
             # The state is rounded as it would be stored, so that stopping changes nothing.
             saved = SavedAir.of(day, SavedAir(day, state).arrays())
-            if day in wanted:
-                save = day.toordinal() % SAVE_EVERY == 0 or day == last
-                yield day, air, saved.arrays() if save else {}
+            yield saved, air
 
     def _before_the_first_day(self) -> SavedAir:
         start = self.first_day - timedelta(days=self.settings.spin_up_days + 1)
@@ -228,21 +256,13 @@ class World:
 
     def coarse_channels(self, day: date, air: AirDay) -> Array:
         """(channels, rows, cols) float32 of one day on the coarse grid."""
-        below = self._on_coarse(air)
-        levels = self.coarse_weather.levels([hours_since_epoch(day, hour) for hour in WEATHER_HOURS])
-        given: Levels = {
-            ("wind_u", None): below.u10,
-            ("wind_v", None): below.v10,
-            ("temperature", None): below.t2m,
-            ("surface_pressure", None): self.coarse_weather.surface_pressure(levels),
-            ("precipitation", None): below.rain_mm / 1000,
-            ("boundary_layer_height", None): below.mixing_m,
-            **levels,
-            **self.cams.composition(below, day),
-        }
+        below = self.on_coarse(air)
+        hours = [hours_since_epoch(day, hour) for hour in WEATHER_HOURS]
+        given = weather_quantities(below, self.coarse_weather, hours) | self.cams.composition(below, day)
         return np.stack([given[c.quantity, c.level_hpa] for c in self.channels]).astype(np.float32)
 
-    def _on_coarse(self, air: AirDay) -> AirDay:
+    def on_coarse(self, air: AirDay) -> AirDay:
+        """Daily means on the coarse grid of the domain."""
         edge = round(MARGIN / TRANSPORT_STEP)
         inner = (slice(edge, -edge), slice(edge, -edge))
         grid = self.grid.window(*inner)
