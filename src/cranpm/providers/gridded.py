@@ -21,6 +21,8 @@ from cranpm.providers.readers.variable import Variable
 from cranpm.providers.regrid import onto
 from cranpm.providers.timeline import Timeline
 
+COPIED_BY_US = "copied by cranpm"
+"""What files say that we copied out of a store of another format."""
 FILES_KEPT = 8
 """Whose lists of fields are kept: every provider looks at a file before the next file comes."""
 READERS = {"netcdf": netcdf.variables, "grib": grib.variables}
@@ -56,7 +58,8 @@ def summary(piece: Piece, provider: str, found: Sequence[Variable]) -> FileSumma
     days = [time.astype("datetime64[D]").item() for variable in found for time in _own_days(variable)]
     versions = sorted({str(version) for variable in found for version in variable.versions} - {""})
     made_up = [MADE_UP] if any(variable.institution == MADE_UP for variable in found) else []
-    notes = (*(f"version {version}" for version in versions), *made_up)
+    copied = sorted({variable.source for variable in found if COPIED_BY_US in variable.source})
+    notes = (*(f"version {version}" for version in versions), *copied, *made_up)
     return FileSummary(piece, provider, tuple(holds), min(days), max(days), notes, _spans(found))
 
 

@@ -17,6 +17,7 @@ from cranpm.core.grid import Array, Domain
 from cranpm.providers.availability import Availability
 from cranpm.providers.era5 import ALOFT_NAMES, LEVELS, SURFACE_NAMES
 from cranpm.providers.forecast_provider import ForecastProvider, steps
+from cranpm.providers.gridded import COPIED_BY_US
 from cranpm.providers.ifs import Ifs
 from cranpm.providers.netcdf_layout import RUN, SPACE, new_run_layout, put
 from cranpm.providers.provider import FetchQuery
@@ -31,7 +32,7 @@ from cranpm.providers.zarr_stores import cut_out, indices_around, open_anonymous
 if TYPE_CHECKING:  # imported where it is used: every sandbox would wait for it
     import zarr
 
-COPIED = "hres via weatherbench2, copied by cranpm"
+COPIED = f"hres via weatherbench2, {COPIED_BY_US}"
 RAIN, EVERY, MOST = "total_precipitation_6hr", 6, 240
 GB_A_STEP = 0.15
 """That is read: chunks hold the globe and 13 levels."""
