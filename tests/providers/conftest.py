@@ -56,7 +56,8 @@ def copy(provider_files, tmp_path):
 def ahead_world(tmp_path_factory):
     """Two simulated days with forecasts. Treat as read-only."""
     place = str(tmp_path_factory.mktemp("ahead") / "archive")
-    simulate_archive(place, SMALL, DayRange(START, LATER), SimulationSettings(first_day=START, spin_up_days=1))
+    settings = SimulationSettings(first_day=START, spin_up_days=1)
+    simulate_archive(place, SMALL, DayRange(START, LATER), settings, ahead=0)
     put_forecasts(place, LEADS)
     return Archive(place)
 
