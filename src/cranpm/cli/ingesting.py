@@ -12,6 +12,9 @@ from cranpm.cli.console import DATA, ArchivePath, AsJson, Cluster, Quiet, app, e
 from cranpm.core.files import write_whole
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import date
+
     from cranpm.providers.ingest import IngestReport
     from cranpm.providers.ingest_ahead import AheadReport
 
@@ -217,12 +220,26 @@ def export(
     folder: Annotated[Path, typer.Option("--to", help="Folder for the files.")],
     days: Annotated[str | None, typer.Option(help="A day, a year or FIRST..LAST. Default: all days.")] = None,
 ) -> None:
-    """Write days of a simulated archive as the providers would send them, to try ingestion without their servers."""
-    from cranpm.archive.store import Archive
+    """Write days of a simulated archive as the providers would send them, to try ingestion without their servers.
+
+    Forecasts of the days ahead, where the archive holds some, are written as they lie on the providers' servers: `ifs`,
+    `hres.zarr` and `cams-europe`.
+    """
     from cranpm.core.days import parse_days
+
+    export_files(archive, folder, list(parse_days(days)) if days else None)
+
+
+def export_files(archive: str, folder: Path, days: "Sequence[date] | None" = None, quiet: bool = False) -> None:
+    """Write days of an archive, all by default, in the providers' formats, and print what was written."""
+    from cranpm.archive.store import Archive
     from cranpm.providers.export import write_provider_files
 
     opened = Archive(archive)
-    wanted = list(parse_days(days)) if days else opened.days
-    write_provider_files(opened, wanted, folder)
+    wanted = opened.days if days is None else days
+    forecasts = write_provider_files(opened, wanted, folder)
+    if quiet:
+        return
     print(f"files of {len(wanted)} days in {folder}")
+    for name, count in forecasts.items():
+        print(f"forecasts from {count} start days in {folder / name}")

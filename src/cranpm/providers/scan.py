@@ -13,7 +13,7 @@ from cranpm.core.errors import CranpmError
 from cranpm.core.files import sha256
 from cranpm.providers import sandbox
 from cranpm.providers.provider import FileSummary, Provider, family
-from cranpm.providers.readers.files import UNFINISHED, Piece
+from cranpm.providers.readers.files import SERVER_COPY, UNFINISHED, Piece
 
 FILES_PER_TASK = 700
 """At most; starting a sandbox takes a second."""
@@ -50,12 +50,17 @@ class Scan:
 
 
 def files_in(places: Iterable[Path]) -> list[Path]:
-    """All files below some folders, and files themselves; hidden and unfinished ones are left alone."""
+    """All files below some folders, and files themselves; hidden and unfinished ones are left alone.
+
+    So are folders to fetch from, as the Zarr that `cranpm export` writes, unless they are named themselves.
+    """
     found: set[Path] = set()
     for place in places:
         if not place.exists():
             raise CranpmError(expected=f"a file or folder {place}", found="nothing there", remedy="Check the path.")
-        found |= {place} if place.is_file() else {path for path in place.rglob("*") if path.is_file()}
+        copies = {mark.parent for mark in place.rglob(SERVER_COPY)} - {place}
+        below = (path for path in place.rglob("*") if path.is_file() and copies.isdisjoint(path.parents))
+        found |= {place} if place.is_file() else set(below)
     return sorted(path for path in found if not path.name.startswith(".") and not _is_aside(path, found))
 
 

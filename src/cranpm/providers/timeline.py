@@ -124,8 +124,11 @@ class Timeline:
         return int(min(gaps)) if gaps and min(gaps) in (1, 2, 3, 6) else 1
 
     def is_whole(self, day: date) -> bool:
-        """Whether a day has all its times in the steps of the files."""
-        return len(self.within(day)) * self.step(day) == 24
+        """Whether a day has all its times in the steps of the files; rain of an hour is dated by its end."""
+        step = self.step(day)
+        ends = self.some.quantity.name == "tp" and not self.some.accumulated
+        first = np.datetime64(day, "s") + np.timedelta64(step if ends else 0, "h")
+        return all(first + np.timedelta64(hour, "h") in self.moments for hour in range(0, 24, step))
 
     def increase(self, day: date) -> tuple[Array, list[np.datetime64]]:
         """What sums since the start of a run grew by during a day, in our unit, and the times that say so."""
