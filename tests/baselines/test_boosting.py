@@ -18,6 +18,9 @@ from cranpm.baselines.learned.trees import Trees, copy_trees, rounded_down
 from cranpm.core.channels import CHANNELS, GROUPS, PAPER_CHANNELS
 from cranpm.core.errors import CranpmError
 from cranpm.core.interpolation import refine
+from cranpm.experiments.results import Row
+from cranpm.experiments.run import Task, do
+from cranpm.experiments.spec import Experiment, jobs
 from cranpm.forecasting.engine import predict
 from cranpm.network import DayInputs, PixelSample, TileInputs, build
 from cranpm.operate.doctor import run_checks
@@ -29,6 +32,7 @@ from cranpm.training.recipe import SHIPPED
 from cranpm.weights import card_for, load_weights, save_weights
 
 QUICK = ("baseline.kind=boosting", "baseline.trees=20", "baseline.samples=3000", "baseline.least_samples=20")
+FEWER = ("baseline.trees=10",)
 AHEAD = ("network.ahead=weather+composition", "samples.hidden_groups=0.4")
 SUBSETS = [chosen for count in range(3) for chosen in combinations(GROUPS, count)]
 
@@ -251,6 +255,17 @@ def test_doctor_tells_what_fitting_costs(month, tmp_path):
     found = {check.name: check.found for check in run_checks(recipe(*AHEAD), month, tmp_path)}
     assert found["the run"] == "3000 pixels of 15 start days for each of 3 leads"
     assert "fitted at once" in found["network"]
+
+
+def test_it_is_a_row_of_an_experiment(month, tmp_path):
+    boosted, lower = (Row(name=name, set=(*QUICK, *more)) for name, more in (("boosting", ()), ("few", FEWER)))
+    given = {"recipe": "tiny.toml", "seeds": (0,), "budget": "whole", "score_days": 3, "score_tiles": 1}
+    experiment = Experiment(title="", question="", rows=(boosted, lower), reference="boosting", **given)
+    done = [do(Task(experiment, job), month, tmp_path) for job in jobs(experiment, month)]
+    once_more = do(Task(experiment, jobs(experiment, month)[0]), month, tmp_path)
+    assert done[0].run == once_more.run
+    assert done[0].run.parameters == 3 * (2 * 20 * 61 + 1)
+    assert done[1].run.parameters == 3 * (2 * 10 * 61 + 1)
 
 
 def test_the_commands_train_and_forecast(month, tmp_path, monkeypatch, capsys):

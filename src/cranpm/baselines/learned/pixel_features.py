@@ -7,7 +7,9 @@ import numpy as np
 
 from cranpm.core.grid import COARSE_STEP, Array
 
-LEAST_WEIGHT = np.float32(1e-6)
+LEAST_WEIGHT = np.float32(1e-3)
+"""Below it nothing is known: latitudes in float32 place a pixel to some 1e-5 of a cell only, and the next pixel is 0.04
+of a cell away."""
 
 
 def pixel_features(fields: Array, corner: tuple[float, float], pixels: Array) -> Array:

@@ -109,4 +109,4 @@ def rounded_down(threshold: Array) -> Array:
     """float32 that any float32 number exceeds if, and only if, it exceeds the float64 threshold; always finite."""
     bounded = np.clip(threshold, -LARGEST, LARGEST)
     near = bounded.astype(np.float32)
-    return np.where(near > bounded, np.nextafter(near, np.float32(-np.inf)), near)
+    return np.where(near > bounded, np.nextafter(near, -LARGEST), near)
