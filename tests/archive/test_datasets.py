@@ -8,7 +8,8 @@ from sample_days import FIRST, PRODUCER, SMALL, STATIONS, make_day
 
 from cranpm.archive.day_data import Statics
 from cranpm.archive.layout import create_archive
-from cranpm.archive.store import Archive, ArchiveWriter
+from cranpm.archive.store import Archive
+from cranpm.archive.writer import ArchiveWriter
 from cranpm.core.channels import parse_channels
 
 CHANNELS = parse_channels(["t2m", "tp", "z500", "blh"])

@@ -11,7 +11,8 @@ from cranpm.archive import repository
 from cranpm.archive.day_data import Statics
 from cranpm.archive.days_ahead import DaysAhead
 from cranpm.archive.layout import create_archive
-from cranpm.archive.store import Archive, ArchiveInMemory, ArchiveWriter, describe
+from cranpm.archive.store import Archive, ArchiveInMemory, describe
+from cranpm.archive.writer import ArchiveWriter
 from cranpm.core.channels import PAPER_CHANNELS, channels_of
 from cranpm.core.errors import CranpmError
 

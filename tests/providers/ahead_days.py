@@ -5,7 +5,8 @@ from datetime import date, datetime
 import numpy as np
 
 from cranpm.archive.days_ahead import DaysAhead
-from cranpm.archive.store import Archive, ArchiveWriter
+from cranpm.archive.store import Archive
+from cranpm.archive.writer import ArchiveWriter
 from cranpm.core.channels import GROUPS
 
 START, LATER = date(2024, 2, 29), date(2024, 3, 1)

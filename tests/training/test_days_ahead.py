@@ -12,7 +12,8 @@ from test_train import settings
 
 from cranpm.archive import repository
 from cranpm.archive.days_ahead import DaysAhead
-from cranpm.archive.store import Archive, ArchiveWriter
+from cranpm.archive.store import Archive
+from cranpm.archive.writer import ArchiveWriter
 from cranpm.core.channels import GROUPS, find_channel
 from cranpm.core.errors import CranpmError
 from cranpm.experiments.intervene import INTERVENTIONS, Intervened

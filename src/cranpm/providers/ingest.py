@@ -11,7 +11,8 @@ import numpy as np
 from cranpm.archive import repository
 from cranpm.archive.day_data import Quality, Statics, Stations
 from cranpm.archive.layout import create_archive
-from cranpm.archive.store import SIMULATION, Archive, ArchiveWriter
+from cranpm.archive.store import SIMULATION, Archive
+from cranpm.archive.writer import ArchiveWriter
 from cranpm.core.channels import PAPER_CHANNELS, parse_channels
 from cranpm.core.cluster import Pool
 from cranpm.core.days import DayRange

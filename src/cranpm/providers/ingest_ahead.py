@@ -6,7 +6,8 @@ from datetime import date
 from typing import Any
 
 from cranpm.archive.days_ahead import DaysAhead
-from cranpm.archive.store import Archive, ArchiveWriter
+from cranpm.archive.store import Archive
+from cranpm.archive.writer import ArchiveWriter
 from cranpm.core.cluster import Pool
 from cranpm.core.days import DayRange
 from cranpm.core.errors import CranpmError
