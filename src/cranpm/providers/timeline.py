@@ -124,14 +124,20 @@ class Timeline:
         return int(min(gaps)) if gaps and min(gaps) in (1, 2, 3, 6) else 1
 
     def is_whole(self, day: date) -> bool:
-        """Whether a day has all its times in the steps of the files."""
+        """Whether a day has all its times in the steps of the files; of sums since the start of a run, both ends."""
+        if self.some.accumulated:
+            return all(time in self.moments for time in self._ends(day))
         return len(self.within(day)) * self.step(day) == 24
+
+    def _ends(self, day: date) -> list[np.datetime64]:
+        """Times whose sums since the start of a run say what a day adds; at the start itself nothing has fallen."""
+        begin = np.datetime64(day, "s")
+        end = begin + np.timedelta64(1, "D")
+        return [end] if begin == self.some.start else [begin, end]
 
     def increase(self, day: date) -> tuple[Array, list[np.datetime64]]:
         """What sums since the start of a run grew by during a day, in our unit, and the times that say so."""
-        begin = np.datetime64(day, "s")
-        end = begin + np.timedelta64(1, "D")
-        needed: list[np.datetime64] = [end] if begin == self.some.start else [begin, end]
+        needed = self._ends(day)
         if missing := [time for time in needed if time not in self.moments]:
             raise CranpmError(
                 expected=f"{self.name} at {' and '.join(_hour(time) for time in needed)}, summed since the run began",
