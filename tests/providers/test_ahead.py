@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from ahead_cases import check, weather_of
 from command import run_cli
-from forecast_files import WEATHER, day_of_run, write_run
+from forecast_files import WEATHER, day_of_run, nodes, write_run
 from sample_days import SMALL
 
 from cranpm.archive.store import Archive
@@ -15,6 +15,7 @@ from cranpm.core.errors import CranpmError
 from cranpm.providers import PROVIDERS, sandbox
 from cranpm.providers.ahead import AheadOptions
 from cranpm.providers.ingest import ingest
+from cranpm.providers.netcdf_layout import new_layout, put
 from cranpm.providers.provider import ReadQuery
 from cranpm.providers.readers.files import Piece
 
@@ -136,6 +137,17 @@ def test_rain_of_a_day_is_its_own_runs_also_beside_the_next_run(in_process, file
     ]
     reading = PROVIDERS["era5"].open(given, ReadQuery([DAY], SMALL, ["tp"]))(DAY)
     assert np.allclose(reading.fields["tp"], 1e-6 * 24**2, rtol=1e-4)
+
+
+def test_a_midnight_of_era5_does_not_hide_the_run_of_the_day(in_process, files):
+    """ERA5's last rain ends at the midnight that begins today: today itself is the forecast's."""
+    lat, lon = nodes(SMALL)
+    with new_layout(files / "midnight.nc", lat, lon, [START]) as file:
+        put(file, "tp", "m", np.full((1, len(lat), len(lon)), 0.5), ("valid_time", "latitude", "longitude"))
+    given = [Piece(files / "midnight.nc"), Piece(write_run(files / "a.grib2", START, range(0, 25, 3), SMALL))]
+    reading = PROVIDERS["era5"].open(given, ReadQuery([DAY], SMALL, ["tp"]))(DAY)
+    assert np.allclose(reading.fields["tp"], 1e-6 * 24**2, rtol=1e-4)
+    assert reading.facts["models"] == ["ifs"]
 
 
 def test_rain_that_falls_back_is_refused(in_process, place, files):

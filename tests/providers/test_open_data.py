@@ -10,8 +10,9 @@ from sample_days import SMALL
 
 from cranpm.core.errors import CranpmError
 from cranpm.providers import PROVIDERS, open_data
+from cranpm.providers.download import source_note
 from cranpm.providers.fetch import fetch, plan
-from cranpm.providers.open_data import _joined, source_note
+from cranpm.providers.open_data import _joined
 from cranpm.providers.provider import FetchQuery
 
 DAY, START = date(2025, 11, 3), datetime(2025, 11, 3)

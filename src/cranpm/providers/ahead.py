@@ -18,7 +18,7 @@ from cranpm.core.channels import GROUPS
 from cranpm.core.days import DayRange, end_of
 from cranpm.core.grid import Array
 from cranpm.providers import PROVIDERS, sandbox
-from cranpm.providers.open_data import source_note
+from cranpm.providers.download import source_note
 from cranpm.providers.provider import LEADS_AHEAD, FileSummary, ReadQuery, forecasters
 from cranpm.providers.scan import Scan, fingerprint
 

@@ -80,6 +80,11 @@ def part_of(url: str, start: int, length: int, wait: float, tries: int = TRIES) 
     return with_retries(url, ask, wait, tries)
 
 
+def source_note(target: Path) -> Path:
+    """The hidden file that says which mirrors a file came from."""
+    return target.with_name(f".{target.name}.source")
+
+
 def fetch_url(request: Request, target: Path, wait: float) -> list[Path]:
     """The plain file at `url`; none where its absence has a meaning, which `missing` states."""
     try:

@@ -10,7 +10,7 @@ from typing import Any
 
 from cranpm.core.errors import CranpmError
 from cranpm.core.files import give_name, write_whole
-from cranpm.providers.download import PART, PART_OF, part_of, text
+from cranpm.providers.download import PART, PART_OF, part_of, source_note, text
 from cranpm.providers.era5 import LEVELS
 from cranpm.providers.forecast_provider import ForecastProvider, steps
 from cranpm.providers.provider import FetchQuery
@@ -74,11 +74,6 @@ class OpenData(ForecastProvider):
         progress.note.unlink(missing_ok=True)
         write_whole(source_note(target), json.dumps({"mirrors": progress.mirrors}))
         return [target]
-
-
-def source_note(target: Path) -> Path:
-    """The hidden file that says which mirrors a file came from."""
-    return target.with_name(f".{target.name}.source")
 
 
 @dataclass

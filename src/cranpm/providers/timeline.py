@@ -124,17 +124,25 @@ class Timeline:
         return int(min(gaps)) if gaps and min(gaps) in (1, 2, 3, 6) else 1
 
     def is_whole(self, day: date) -> bool:
-        """Whether a day has all its times in the steps of the files; rain of an hour is dated by its end."""
+        """Whether a day has all its times in the steps of the files; rain of some hours is dated by their end.
+
+        Of sums since the start of a run, both ends of the day.
+        """
+        if self.some.accumulated:
+            return all(time in self.moments for time in self._ends(day))
         step = self.step(day)
-        ends = self.some.quantity.name == "tp" and not self.some.accumulated
-        first = np.datetime64(day, "s") + np.timedelta64(step if ends else 0, "h")
+        first = np.datetime64(day, "s") + np.timedelta64(step if self.some.quantity.name == "tp" else 0, "h")
         return all(first + np.timedelta64(hour, "h") in self.moments for hour in range(0, 24, step))
+
+    def _ends(self, day: date) -> list[np.datetime64]:
+        """Times whose sums since the start of a run say what a day adds; at the start itself nothing has fallen."""
+        begin = np.datetime64(day, "s")
+        end = begin + np.timedelta64(1, "D")
+        return [end] if begin == self.some.start else [begin, end]
 
     def increase(self, day: date) -> tuple[Array, list[np.datetime64]]:
         """What sums since the start of a run grew by during a day, in our unit, and the times that say so."""
-        begin = np.datetime64(day, "s")
-        end = begin + np.timedelta64(1, "D")
-        needed: list[np.datetime64] = [end] if begin == self.some.start else [begin, end]
+        needed = self._ends(day)
         if missing := [time for time in needed if time not in self.moments]:
             raise CranpmError(
                 expected=f"{self.name} at {' and '.join(_hour(time) for time in needed)}, summed since the run began",
