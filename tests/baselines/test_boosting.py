@@ -101,7 +101,7 @@ def test_coarse_fields_at_pixels_are_bilinear_and_missing_cells_leave_their_weig
     grid = SMALL.fine.window(slice(30, 300), slice(30, 200))
     lat, lon = (axis.ravel() for axis in np.meshgrid(grid.lat, grid.lon, indexing="ij"))
     pixels = np.stack([lat, lat, lat, lon, lon]).astype(np.float32)
-    found = pixel_features(fields, (SMALL.north, SMALL.west), pixels)
+    found = pixel_features(fields, (float(SMALL.north), float(SMALL.west)), pixels)
     assert np.array_equal(found[:, :5], pixels.T)
     for channel in range(2):
         expected = refine(fields[channel], SMALL.coarse, grid).ravel()
@@ -181,7 +181,8 @@ def test_it_does_without_any_group(fitted, month, hidden):
 
 
 def test_it_beats_persistence_on_days_it_learned_from(month, tmp_path):
-    run = FittingRun(recipe(*AHEAD, "baseline.trees=60", "samples.hidden_groups=0"), month, tmp_path, resume=False)
+    settings = recipe(*AHEAD, "baseline.trees=60", "baseline.samples=4000", "samples.hidden_groups=0")
+    run = FittingRun(settings, month, tmp_path, resume=False)
     run.train()
     scores = run._scores(run.data.train, load_weights(tmp_path / "best").network)
     for lead in (1, 2, 3):
@@ -224,7 +225,7 @@ def test_weights_are_read_back_and_damaged_trees_are_refused(fitted, tmp_path):
         assert torch.equal(tensor, copy.state_dict()[name])
     copy.left[0, 3, 0] = 1e6
     days, tiles = example(ahead=True)
-    with pytest.raises(CranpmError, match=r"trees whose left is in 0\.\.60; found 0\.\.1000000"):
+    with pytest.raises(CranpmError, match=r"trees whose left is in 0\.\.60; found \d\.\.1000000"):
         copy.forecast_tile(copy.encode_day(days), tiles, torch.tensor([1, 1, 3, 3]))
     zeros = np.zeros((1, 3), np.int32)
     with pytest.raises(CranpmError, match=r"trees whose feature is in 0\.\.1"):

@@ -18,7 +18,7 @@ from cranpm.core.grid import EVERYWHERE, TILE, Array, Window
 from cranpm.forecasting.checks import check, days_ahead, refuse_inputs, replacements
 from cranpm.forecasting.forecast import Forecast
 from cranpm.forecasting.tiles import OVERLAP, Mosaic, Plan, adaptive_plan
-from cranpm.network import DayInputs, ForecastNetwork, TileInputs
+from cranpm.network import DayInputs, FittedNetwork, ForecastNetwork, TileInputs
 from cranpm.network.precision import DTYPES, Precision, best_precision
 from cranpm.training.days_ahead import Prognosis
 from cranpm.training.inputs import YESTERDAY, Inputs
@@ -151,7 +151,8 @@ def _tiles(
     keep_freed_memory()
     device = torch.device("cuda") if torch.cuda.is_available() else CPU
     network, mosaic = work.network.to(device), Mosaic(work.plan, len(work.leads))
-    forecast_tile: Any = torch.compile(network.forecast_tile) if work.compiled else network.forecast_tile
+    compiled = work.compiled and not isinstance(network, FittedNetwork)  # what is fitted is no graph of tensors
+    forecast_tile: Any = torch.compile(network.forecast_tile) if compiled else network.forecast_tile
     every = [window for window in work.plan.windows() if _meet(window, region)]
     with torch.autocast(device.type, DTYPES[work.precision], enabled=work.precision != "fp32"):
         filled = partial(_filled, mean=network.scales.mean, wind=inputs.wind)

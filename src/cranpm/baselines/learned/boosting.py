@@ -145,7 +145,6 @@ class Boosting(FittedNetwork):
             parts.append(torch.where(there, day.ahead, torch.nan).flatten(1, 2))
         return PixelContext(torch.cat(parts, dim=1), day.corner, day.lead)
 
-    @torch.compiler.disable
     def forecast_tile(
         self, context: PixelContext, tile: TileInputs, lead: Int[Tensor, " tiles"]
     ) -> Float[Tensor, "tiles h w"]:
