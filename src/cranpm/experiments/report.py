@@ -62,7 +62,7 @@ def rows_table(results: Results) -> TextTable:
         if row.against is not None:
             cells = [(rmse, f"{change} against {row.against}", alone) for rmse, change, alone in cells]
         rows.append((row.name, *(cell for of_lead in cells for cell in of_lead)))
-    baselines = {lead: results.first_with(lead) for lead in leads}
+    baselines = {lead: reference[0] if lead in reference[0].leads else results.first_with(lead) for lead in leads}
     for name in [name for name in reference[0].sums if name != NETWORK]:
         rows.append((name, *(cell for lead in leads for cell in (f"{baselines[lead].rmse(lead, name):.2f}", "", ""))))
     seeds = len(result.seeds)
