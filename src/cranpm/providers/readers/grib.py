@@ -246,6 +246,7 @@ def _variable(path: Path, label: str, name: str, kind: LevelKind, origin: _Origi
         versions=np.array([message.version for message in first], object),
         sum_hours=(first[-1].sum_hours or 1.0) if origin.start else 1.0,
         accumulated=name == "tp" and origin.start is not None and from_start,
+        field_by_field=True,
         institution=MADE_UP if origin.made_up else "",
         model=origin.model,
         start=np.datetime64(origin.start, "s") if origin.start else None,

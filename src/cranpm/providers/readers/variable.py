@@ -40,6 +40,8 @@ class Variable:
     """Of what is summed (rain): over how many hours."""
     accumulated: bool = False
     """Whether values are sums since the start of the run (rain)."""
+    field_by_field: bool = False
+    """Whether every time lies by itself in the file: what is needed is then cut out of one field after the other."""
     institution: str = ""
     """Who made the file, where it says so."""
     source: str = ""
@@ -55,7 +57,8 @@ class Variable:
 
     def read(self, times: Array, level: int = 0) -> Array:
         """(time, row, column) float32."""
-        return self.file_grid.turn(np.asarray(self.reader(times, level), np.float32))
+        parts = [times] if not self.field_by_field else np.split(times, range(1, len(times)))
+        return np.concatenate([self.file_grid.turn(np.asarray(self.reader(part, level), np.float32)) for part in parts])
 
     def rank(self, time: int) -> tuple[int, float]:
         """Which of two values of the same time counts: final, preliminary, forecast; then the shorter lead."""
