@@ -52,11 +52,20 @@ def day_of_run(name, begin, every, domain, offset=0.0):
     return np.mean([value(name, hour, lat, lon, offset) for hour in range(begin, begin + 24, every)], axis=0)
 
 
+RAIN_IN_MM = 228228
+"""ECMWF's number of rain in kg m**-2."""
+
+
+def aloft_name(name, kind):
+    """What a model calls a channel on a pressure level: IFS has heights, AIFS the geopotential."""
+    return "gh" if (name[0], kind) == ("z", "od") else name[0]
+
+
 def message(name, start, step, values, lat, lon, kind="od"):
     """One field as ECMWF's open data have it, of a channel by its name."""
     channel = CHANNELS[name]
     level = channel.level_hpa
-    aloft = {"z": "gh"}.get(name[0], name[0])
+    aloft = aloft_name(name, kind)
     handle = eccodes.codes_grib_new_from_samples("regular_ll_pl_grib2" if level else "regular_ll_sfc_grib2")
     keys = {
         "centre": "ecmf",
@@ -76,7 +85,8 @@ def message(name, start, step, values, lat, lon, kind="od"):
         "jDirectionIncrementInDegrees": float(lat[0] - lat[1]),
         "dataDate": int(f"{start:%Y%m%d}"),
         "dataTime": start.hour * 100,
-        "shortName": aloft if level else PARAMS.get(name, name),
+        **({"paramId": RAIN_IN_MM} if name == "tp" and kind == "ai" else {}),
+        **({} if name == "tp" and kind == "ai" else {"shortName": aloft if level else PARAMS.get(name, name)}),
         **({"level": level} if level else {}),
         "stepRange": f"0-{step}" if name == "tp" else str(step),
         "bitsPerValue": 24,
@@ -84,7 +94,7 @@ def message(name, start, step, values, lat, lon, kind="od"):
     try:
         for key, setting in keys.items():
             eccodes.codes_set(handle, key, setting)
-        scale = 1 / GRAVITY if aloft == "gh" else 1.0
+        scale = 1 / GRAVITY if aloft == "gh" else 1000.0 if name == "tp" and kind == "ai" else 1.0
         eccodes.codes_set_values(handle, np.ascontiguousarray(values, float).ravel() * scale)
         return eccodes.codes_get_message(handle)
     finally:
@@ -119,7 +129,7 @@ def write_mirror(folder, place, start, steps, domain, **settings):
         for name, data in fields:
             level = CHANNELS[name].level_hpa
             about = {"levtype": "pl", "levelist": str(level)} if level else {"levtype": "sfc"}
-            param = {"z": "gh"}.get(name[0], name[0]) if level else PARAMS.get(name, name)
+            param = aloft_name(name, settings.get("kind", "od")) if level else PARAMS.get(name, name)
             lines.append({**about, "param": param, "_offset": len(content), "_length": len(data)})
             content += data + (b"" if name[0] == "q" else b"??")
         target.with_suffix(".grib2").write_bytes(content)

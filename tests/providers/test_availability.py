@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from command import run_cli
@@ -33,6 +34,44 @@ IMPOSSIBLE = [
     ("cams-global", date(2014, 6, 1), "the first day is 2015-01-01", "cams"),
     ("ghap", date(2024, 6, 1), "the last day is 2022-12-31", None),
 ]
+
+
+def test_a_domain_beyond_europe_is_refused_and_never_sent_to_the_european_ensemble():
+    china = FetchQuery([date(2026, 11, 3)], Domain("china", 45, 100, 30, 120), today=TODAY)
+    with pytest.raises(CranpmError, match=r"within 30\.\.72 N and -25\.\.45 E, which cams-europe covers") as e:
+        plan("cams-europe", china)
+    assert e.value.found == "30..45 N and 100..120 E"
+    assert e.value.remedy == "cranpm fetch cams-global ..."
+    with pytest.raises(CranpmError, match=r"days that cams can have.* cranpm fetch cams-global \.\.\.$"):
+        plan("cams", china)
+
+
+def test_only_days_that_can_stand_in_are_named():
+    with pytest.raises(CranpmError) as e:
+        plan("era5", query(TODAY))
+    assert e.value.remedy == "cranpm fetch ifs ... (ifs, aifs have such days)"  # not cams-global: read as CAMS's
+    with pytest.raises(CranpmError) as e:
+        plan("hres", query(date(2023, 6, 1)))
+    assert e.value.remedy.startswith("cranpm fetch cams-global ... (cams-global, ifs, ")  # no doubt of its days
+    with pytest.raises(CranpmError) as e:
+        plan("cams-europe", query(date(2015, 6, 1)))
+    assert e.value.remedy == "cranpm fetch cams-global ... (cams-global, cams have such days)"
+
+
+LONGER = [("ifs", "_144h"), ("aifs", "_144h"), ("cams-europe", "_96h"), ("cams-global", "_120h")]
+
+
+@pytest.mark.parametrize(("name", "reach"), LONGER)
+def test_names_of_files_say_how_far_a_forecast_reaches(name, reach):
+    short, long = (plan(name, FetchQuery([TODAY], EUROPE, leads=leads, today=TODAY))[0].name for leads in (1, 5))
+    assert Path(long).stem.endswith(f"{TODAY}{reach}")
+    assert Path(short).stem.endswith(f"{TODAY}_48h")
+
+
+def test_names_of_files_say_how_far_old_forecasts_reach_and_what_is_beside():
+    assert plan("hres", FetchQuery([date(2020, 1, 1)], EUROPE))[0].name == "hres_72_-25_30_45_2020-01-01_144h.nc"
+    (more,) = plan("cams-global", FetchQuery([TODAY], EUROPE, channels=["blh"]))
+    assert more.name == f"cams-global_72_-25_30_45_{TODAY}_120h_blh.zip"
 
 
 @pytest.mark.parametrize(("name", "day", "reason", "instead"), IMPOSSIBLE)
@@ -113,11 +152,11 @@ def test_the_european_analysis_is_asked_for_days_that_have_ended():
     asked = plan("cams-europe", query(TODAY - timedelta(days=1), TODAY))
     assert [(one.ask["request"]["type"], one.ask["request"]["date"]) for one in asked] == [
         (["forecast"], ["2026-11-17/2026-11-17"]),
-        (["analysis"], ["2026-11-17/2026-11-17"]),
         (["forecast"], ["2026-11-18/2026-11-18"]),
+        (["analysis"], ["2026-11-17/2026-11-17"]),
     ]
     assert asked[0].ask["request"]["leadtime_hour"] == [str(hour) for hour in range(97)]
-    assert len(asked[1].ask["request"]["time"]) == 24
-    assert asked[0].ask["request"]["area"] == [72.1, -25.1, 29.9, 45.1]
+    assert len(asked[2].ask["request"]["time"]) == 24
+    assert asked[0].ask["request"]["area"] == [72, -25, 30, 45]
     (short, _) = plan("cams-europe", FetchQuery([date(2026, 11, 1)], EUROPE, leads=1))
     assert len(short.ask["request"]["leadtime_hour"]) == 49

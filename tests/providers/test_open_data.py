@@ -1,19 +1,23 @@
 """ECMWF's open data from mirrors that are down, have not got the run yet, or break off; then what arrived is read."""
 
 import json
+import shutil
 from datetime import date, datetime
 
+import numpy as np
 import pytest
 from ecmwf_server import nowhere, serve
-from forecast_files import run_messages, write_mirror
+from forecast_files import day_of_run, run_messages, write_mirror
 from sample_days import SMALL
 
 from cranpm.core.errors import CranpmError
 from cranpm.providers import PROVIDERS, open_data
 from cranpm.providers.download import source_note
 from cranpm.providers.fetch import fetch, plan
+from cranpm.providers.gridded import variables
 from cranpm.providers.open_data import _joined
-from cranpm.providers.provider import FetchQuery
+from cranpm.providers.provider import FetchQuery, ReadQuery
+from cranpm.providers.readers.files import Piece
 
 DAY, START = date(2025, 11, 3), datetime(2025, 11, 3)
 IFS = "20251103/00z/ifs/0p25/oper/20251103000000-{step}h-oper-fc"
@@ -48,8 +52,10 @@ def test_all_steps_of_all_leads_are_asked_for():
     assert found.ask["mirrors"][0] == "https://data.ecmwf.int/forecasts"
     assert len(found.ask["mirrors"]) == 3
     assert found.ask["surface"] == ["10u", "10v", "2t", "sp", "tp"]
-    (short,) = plan("ifs", FetchQuery([DAY], SMALL, leads=1, channels=["blh"]))
-    assert (len(short.ask["files"]), short.ask["surface"][-1]) == (17, "blh")
+    (short,) = plan("ifs", FetchQuery([DAY], SMALL, leads=1))
+    assert len(short.ask["files"]) == 17
+    with pytest.raises(CranpmError, match=r"channels that ifs gives; found blh, which is given by era5"):
+        plan("ifs", FetchQuery([DAY], SMALL, channels=["blh"]))
     (other,) = plan("aifs", FetchQuery([DAY], SMALL, leads=2))
     assert [place.split("-")[2] for place in other.ask["files"]][:2] == ["0h", "6h"]
     assert other.ask["files"] == [AIFS.format(step=step) for step in range(0, 73, 6)]
@@ -126,10 +132,46 @@ def test_a_run_that_is_not_there_yet_names_every_mirror(tmp_path):
 
 def test_an_index_that_lacks_fields_is_refused_by_name(mirror, tmp_path):
     with serve(mirror) as url:
-        with pytest.raises(CranpmError, match=r"no blh in .*-0h-oper-fc\.index"):
-            fetch([request([url], surface=["10u", "blh"])], tmp_path, WAIT)
+        with pytest.raises(CranpmError, match=r"no blh in .*-0h-oper-fc\.index") as e:
+            fetch([request([nowhere(), url], surface=["10u", "blh"])], tmp_path, WAIT)
+        assert e.value.remedy == "The run is there without blh: fetch another day or another provider."
         with pytest.raises(CranpmError, match=r"no t at 300 hPa, gh at 300 hPa|no gh at 300 hPa"):
             fetch([request([url], aloft=["t", "gh"], levels=[300])], tmp_path, WAIT)
+
+
+def test_aifs_has_the_geopotential_and_arrives_whole(tmp_path):
+    """Its index has `z`, not `gh`; what arrives is read, rain in kg m-2 as metres."""
+    write_mirror(tmp_path / "mirror", AIFS, START, range(0, 25, 6), SMALL, kind="ai")
+    with serve(tmp_path / "mirror") as url:
+        (path,) = fetch([request([url], "aifs", 5)], tmp_path, WAIT)
+    names = ["tp", "z500", "t2m"]
+    reading = PROVIDERS["era5"].open([Piece(path)], ReadQuery([DAY], SMALL, names))(DAY)
+    for name in names:
+        assert np.allclose(reading.fields[name], day_of_run(name, 0, 6, SMALL), rtol=1e-4), name
+    assert {one.unit for one in variables(Piece(path)) if one.quantity.name == "tp"} == {"kg m**-2"}
+
+
+@pytest.mark.parametrize(
+    ("index", "reason"),
+    [
+        ("<html>busy</html>", "an index that begins with '<html>busy</html>'"),
+        ("[]", r"an index that begins with '\[\]'"),
+        ('{"levtype": "sfc"}', "an index that begins with"),
+        (None, "no message from byte 5 to byte"),
+    ],
+)
+def test_an_index_that_is_none_or_of_another_file_leaves_it_to_the_next_mirror(mirror, wanted, tmp_path, index, reason):
+    bad = tmp_path / "bad"
+    shutil.copytree(mirror, bad)
+    for path in bad.rglob("*.index"):
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        moved = "\n".join(json.dumps({**line, "_offset": line["_offset"] + 1}) for line in lines)
+        path.write_text(moved if index is None else index)
+    with serve(bad) as first, serve(mirror) as second:
+        with pytest.raises(CranpmError, match=reason):
+            fetch([request([first])], tmp_path / "to", WAIT)
+        (path,) = fetch([request([first, second])], tmp_path / "to", WAIT)
+    assert path.read_bytes() == wanted
 
 
 def test_ranges_that_touch_are_one():

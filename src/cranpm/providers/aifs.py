@@ -4,7 +4,7 @@ from datetime import date
 
 from cranpm.providers.availability import Availability
 from cranpm.providers.ifs import Ifs
-from cranpm.providers.open_data import OpenData
+from cranpm.providers.open_data import ALOFT, OpenData
 from cranpm.providers.readers.variable import AIFS
 
 
@@ -12,12 +12,13 @@ class Aifs(OpenData):
     """0.25 degrees, every six hours; never recorded as IFS."""
 
     name, title, page = "aifs", "AIFS open data", "forecasts.md"
-    provides = tuple(name for name in Ifs.provides if name != "blh")
+    provides = Ifs.provides
     forecasts, model, preference = ("weather",), AIFS, 2
     replaces = "era5"
     has = Availability(first=date(2025, 2, 26))
     hosts = Ifs.hosts
     licence = Ifs.licence
+    aloft = (*ALOFT, "z")
     every, most = 6, 360
 
     def folder(self, day: date) -> str:

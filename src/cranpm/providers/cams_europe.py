@@ -3,8 +3,10 @@
 The forecast from 00 UTC reaches 96 hours, which is three days ahead; its analysis is there for days that have ended.
 """
 
+from datetime import date
 from pathlib import Path
 
+from cranpm.core.grid import Domain
 from cranpm.providers.ads import GASES, HOSTS, PAGE, PARTICLES, SERVICE, ads_request, area_around
 from cranpm.providers.availability import Availability
 from cranpm.providers.cams import Cams
@@ -16,6 +18,8 @@ from cranpm.providers.request import Request
 
 COLLECTION = "cams-europe-air-quality-forecasts"
 STEP, MOST = 0.1, 96
+NORTH, WEST, SOUTH, EAST = AREA = (72.0, -25.0, 30.0, 45.0)
+"""Of the European ensemble, degrees."""
 
 
 class CamsEurope(ForecastProvider):
@@ -26,6 +30,7 @@ class CamsEurope(ForecastProvider):
     forecasts, model, preference = ("composition",), CAMS_EUROPE, 2
     replaces = "cams"
     has = Availability(kept_days=1095)
+    area = AREA
     hosts = HOSTS
     service = SERVICE
     licence = f"{PAGE}/{COLLECTION}"
@@ -35,14 +40,15 @@ class CamsEurope(ForecastProvider):
         return fetch_from_store(self.service, request, target, wait)
 
     def requests(self, query: FetchQuery) -> list[Request]:
-        found = []
-        for day in query.days:
-            found.append(self._request(query, "forecast", str(day), ["00:00"], steps(query.leads, 1, MOST)))
-            if query.today is None or day < query.today:
-                found.append(self._request(query, "analysis", str(day), [f"{hour:02d}:00" for hour in range(24)], (0,)))
-        return found
+        """All forecasts, then the analyses: what cannot be had later comes first."""
+        hours, clock = steps(query.leads, 1, MOST), [f"{hour:02d}:00" for hour in range(24)]
+        ended = [day for day in query.days if query.today is None or day < query.today]
+        return [
+            *(self._request(query, "forecast", day, ["00:00"], hours) for day in query.days),
+            *(self._request(query, "analysis", day, clock, (0,)) for day in ended),
+        ]
 
-    def _request(self, query: FetchQuery, kind: str, day: str, times: list[str], hours: tuple[int, ...]) -> Request:
+    def _request(self, query: FetchQuery, kind: str, day: date, times: list[str], hours: tuple[int, ...]) -> Request:
         names = [*PARTICLES, *GASES]
         asked = {
             "variable": names,
@@ -52,8 +58,16 @@ class CamsEurope(ForecastProvider):
             "type": [kind],
             "time": times,
             "leadtime_hour": [str(hour) for hour in hours],
-            "area": area_around(query.domain, STEP),
+            "area": _area(query.domain),
             "data_format": "netcdf",
         }
         fields = len(names) * len(times) * len(hours)
-        return ads_request(self.name, f"cams-europe-{kind}_{query.box}_{day}.nc", COLLECTION, asked, fields, STEP)
+        reach = f"_{hours[-1]}h" if kind == "forecast" else ""
+        name = f"cams-europe-{kind}_{query.box}_{day}{reach}.nc"
+        return ads_request(self.name, name, COLLECTION, asked, fields, STEP)
+
+
+def _area(domain: Domain) -> list[float]:
+    """Around a domain, as far as the ensemble goes."""
+    north, west, south, east = area_around(domain, STEP)
+    return [min(north, NORTH), max(west, WEST), max(south, SOUTH), min(east, EAST)]

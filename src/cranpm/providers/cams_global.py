@@ -40,13 +40,14 @@ class CamsGlobal(ForecastProvider):
 
     def requests(self, query: FetchQuery) -> list[Request]:
         """One per start day. The run ends after 120 hours: from 00 UTC that is four days ahead."""
-        single = [*SURFACE_NAMES, *PARTICLES, *(EXTRA_NAMES[name] for name in query.channels if name in EXTRA_NAMES)]
+        extra = sorted(set(query.channels) & set(EXTRA_NAMES))
+        single = [*SURFACE_NAMES, *PARTICLES, *(EXTRA_NAMES[name] for name in extra)]
         hours = steps(query.leads, EVERY, MOST)
         aloft = len(ALOFT_NAMES) * len(LEVELS) + len(GASES) + 2  # and temperature and humidity beside the gases
         return [
             ads_request(
                 self.name,
-                f"cams-global_{query.box}_{day}.zip",
+                f"cams-global_{query.box}_{day}_{'_'.join([f'{hours[-1]}h', *extra])}.zip",
                 COLLECTION,
                 {
                     "variable": [*single, *ALOFT_NAMES, *GASES],

@@ -10,16 +10,14 @@ import netCDF4
 import numpy as np
 
 from cranpm.core.grid import Array, Domain, Grid
+from cranpm.providers.cams_europe import AREA, STEP, CamsEurope
 from cranpm.providers.forecast_run import ForecastRun
 from cranpm.providers.made_up_hours import wave
 from cranpm.providers.netcdf_layout import MADE_UP
 from cranpm.providers.regrid import average
 
 CAMS_HOURS = 96
-STEP = 0.1
 MARGIN_CELLS = 5
-AREA = (72, -25, 30, 45)
-"""N, W, S, E of the European ensemble."""
 SWING = 0.3
 """Share of the day's mean by which an hour may differ from it."""
 FILL = -999.0
@@ -35,13 +33,13 @@ VARIABLES = {
 
 def cams_europe_grid(domain: Domain) -> Grid | None:
     """Cells of the European ensemble around a domain, with a margin; None where it does not cover the domain."""
-    north, west, south, east = AREA
-    if domain.north > north or domain.west < west or domain.south < south or domain.east > east:
+    if not CamsEurope().covers(domain):
         return None
-    top = min(10 * north, int(np.ceil(10 * domain.north)) + MARGIN_CELLS)
-    left = max(10 * west, int(np.floor(10 * domain.west)) - MARGIN_CELLS)
-    bottom = max(10 * south, int(np.floor(10 * domain.south)) - MARGIN_CELLS)
-    right = min(10 * east, int(np.ceil(10 * domain.east)) + MARGIN_CELLS)
+    north, west, south, east = (round(10 * edge) for edge in AREA)
+    top = min(north, int(np.ceil(10 * domain.north)) + MARGIN_CELLS)
+    left = max(west, int(np.floor(10 * domain.west)) - MARGIN_CELLS)
+    bottom = max(south, int(np.floor(10 * domain.south)) - MARGIN_CELLS)
+    right = min(east, int(np.ceil(10 * domain.east)) + MARGIN_CELLS)
     return Grid(top / 10, left / 10, STEP, top - bottom, right - left)
 
 

@@ -19,6 +19,7 @@ from cranpm.providers.era5 import ALOFT, ALOFT_NAMES, EXTRA_NAMES, LEVELS, SURFA
 from cranpm.providers.export_cams_europe import CAMS_HOURS, cams_europe_grid, write_cams_europe
 from cranpm.providers.forecast_run import ForecastRun
 from cranpm.providers.grib_layout import FieldKey, GribEncoder, write_with_index
+from cranpm.providers.ifs import Ifs
 from cranpm.providers.netcdf_layout import MADE_UP
 from cranpm.providers.quantities import BY_ALIAS, GRAVITY
 from cranpm.providers.readers.files import SERVER_COPY
@@ -31,8 +32,10 @@ IFS_LEADS, HRES_LEADS = 5, 9
 IFS_STEP, HRES_STEP = 3, 6
 MARGIN_DEGREES = 1.0
 IFS_PATH = "{day:%Y%m%d}/00z/ifs/0p25/oper/{day:%Y%m%d}000000-{step}h-oper-fc.grib2"
-PARAMS = {"u10": "10u", "v10": "10v", "t2m": "2t", "sp": "sp", "tp": "tp", "blh": "blh"}
-"""ECMWF's short names at the surface; aloft they are ours, but for heights instead of geopotential."""
+PARAMS = {"u10": "10u", "v10": "10v", "t2m": "2t", "sp": "sp", "tp": "tp"}
+"""ECMWF's short names at the surface, without a boundary-layer height, which open data do not have.
+
+Aloft they are ours, but for heights instead of geopotential."""
 HRES_NAMES = {BY_ALIAS[name].name: name for name in (*SURFACE_NAMES[:-1], *ALOFT_NAMES, *EXTRA_NAMES.values())}
 RAIN = "total_precipitation_6hr"
 UNITS = {"precipitation": "m", "geopotential": "m**2 s**-2", "humidity": "kg kg**-1"} | dict.fromkeys(
@@ -84,6 +87,8 @@ def write_ifs(archive: Archive, day: date, folder: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         messages = []
         for index, channel in enumerate(run.channels):
+            if channel.name not in Ifs.provides:
+                continue
             param, factor = _param(channel)
             key = FieldKey(param, channel.level_hpa, day, step)
             values = factor * run.at(index, step)[np.ix_(rows, cols)]

@@ -7,7 +7,7 @@ from pathlib import Path
 from cranpm.core.errors import CranpmError
 from cranpm.providers import PROVIDERS
 from cranpm.providers.availability import by_reason
-from cranpm.providers.provider import FetchQuery, Provider, by_precedence
+from cranpm.providers.provider import FetchQuery, Provider, by_precedence, family
 from cranpm.providers.request import Request
 
 OnFile = Callable[[int, Request, str], None]
@@ -24,6 +24,7 @@ def plan(provider: str, query: FetchQuery) -> list[Request]:
                 found=f"{channel}, which {'is given by ' + ', '.join(able) if able else 'no provider gives'}",
                 remedy=f"cranpm fetch {able[0]} --channel {channel}" if able else "Leave --channel out.",
             )
+    _check_area(PROVIDERS[provider], query)
     _check_days(PROVIDERS[provider], query)
     return PROVIDERS[provider].requests(query)
 
@@ -37,37 +38,65 @@ def doubts(provider: str, query: FetchQuery) -> list[str]:
     return [f"{_named(days)} may not be there: of {provider}, {reason}" for reason, days in found.items()]
 
 
+def _check_area(provider: Provider, query: FetchQuery) -> None:
+    """Refuse a domain that the provider does not cover, and name who does."""
+    if provider.covers(query.domain) or provider.area is None:
+        return
+    north, west, south, east = provider.area
+    raise CranpmError(
+        expected=f"a domain within {south:g}..{north:g} N and {west:g}..{east:g} E, which {provider.name} covers",
+        found=f"{query.domain.south:g}..{query.domain.north:g} N and {query.domain.west:g}..{query.domain.east:g} E",
+        remedy=_remedy(_instead(provider, query, query.days), "Choose a smaller domain."),
+    )
+
+
 def _check_days(provider: Provider, query: FetchQuery) -> None:
     """Refuse days that the provider cannot have, and name who has them."""
     if query.today is None:
         return
     found = by_reason(query.days, [provider.has.impossible(day, query.today) for day in query.days])
     for reason, days in found.items():
-        able = [other.name for other in _instead(provider, days, query.today)]
         raise CranpmError(
             expected=f"days that {provider.name} can have",
             found=f"{_named(days)}, but {reason}",
-            remedy=f"cranpm fetch {able[0]} ..." + (f" ({', '.join(able)} have such days)" if len(able) > 1 else "")
-            if able
-            else "Choose other days.",
+            remedy=_remedy(_instead(provider, query, days), "Choose other days."),
         )
 
 
-def _instead(provider: Provider, days: Sequence[date], today: date) -> list[Provider]:
-    """Who gives the same for these days: those that have them without doubt first."""
-    same = [
-        other for other in by_precedence() if other is not provider and set(other.provides) & set(provider.provides)
+def _remedy(able: Sequence[Provider], otherwise: str) -> str:
+    names = [other.name for other in able]
+    more = f" ({', '.join(names)} have such days)" if len(names) > 1 else ""
+    return f"cranpm fetch {names[0]} ...{more}" if names else otherwise
+
+
+def _instead(provider: Provider, query: FetchQuery, days: Sequence[date]) -> list[Provider]:
+    """Who gives the same for these days, best first: forecasts instead of forecasts, then those without doubt."""
+    today = query.today or max(days, default=date.max)
+    able = [
+        other
+        for other in by_precedence()
+        if _stands_in(other, provider)
+        and other.covers(query.domain)
+        and not any(other.has.impossible(day, today) for day in days)
     ]
-    able = [other for other in same if not any(other.has.impossible(day, today) for day in days)]
     kind = (provider.role, provider.gives_channels)
     return sorted(
         able,
         key=lambda other: (
+            provider.role == "forecast" and other.role != "forecast",
             any(other.has.doubtful(day, today) for day in days),
             (other.role, other.gives_channels) != kind,
             -other.preference,
         ),
     )
+
+
+def _stands_in(other: Provider, provider: Provider) -> bool:
+    """Whether days of one provider can be used where another's were asked for: of analyses, only within a family."""
+    if other is provider or not set(other.provides) & set(provider.provides):
+        return False
+    read_by = PROVIDERS[provider.replaces or provider.name]
+    return provider.role == "forecast" or not provider.gives_channels or other.name in family(read_by)
 
 
 def _named(days: Sequence[date]) -> str:

@@ -43,7 +43,7 @@ class Hres(ForecastProvider):
     """0.25 degrees, every six hours; recorded as IFS, which it is, with a note of the copy."""
 
     name, title, page = "hres", "HRES via WeatherBench 2", "forecasts.md"
-    provides = tuple(name for name in Ifs.provides if name != "blh")
+    provides = Ifs.provides
     forecasts, model, preference = ("weather",), IFS, Ifs.preference
     replaces = "era5"
     has = Availability(first=date(2016, 1, 1), last=date(2022, 12, 31))
@@ -58,7 +58,9 @@ class Hres(ForecastProvider):
         hours = steps(query.leads, EVERY, MOST)
         ask = {"zarr": f"gs://{self.bucket}/{self.prefix}", "domain": query.domain.to_json(), "hours": list(hours)}
         return [
-            Request(self.name, f"hres_{query.box}_{day}.nc", {**ask, "day": str(day)}, GB_A_STEP * len(hours))
+            Request(
+                self.name, f"hres_{query.box}_{day}_{hours[-1]}h.nc", {**ask, "day": str(day)}, GB_A_STEP * len(hours)
+            )
             for day in query.days
         ]
 

@@ -4,7 +4,7 @@ from datetime import date
 
 from cranpm.providers.availability import Availability
 from cranpm.providers.era5 import Era5
-from cranpm.providers.open_data import HOSTS, OpenData
+from cranpm.providers.open_data import ALOFT, HOSTS, OpenData
 from cranpm.providers.readers.variable import IFS
 
 FIRST, QUARTER_DEGREE, MODEL_FOLDERS = date(2023, 1, 18), date(2024, 2, 1), date(2024, 2, 29)
@@ -15,12 +15,13 @@ class Ifs(OpenData):
     """0.25 degrees, every three hours up to 144 hours after 00 UTC."""
 
     name, title, page = "ifs", "IFS open data", "forecasts.md"
-    provides = Era5.provides
+    provides = tuple(name for name in Era5.provides if name != "blh")
     forecasts, model, preference = ("weather",), IFS, 3
     replaces = "era5"
     has = Availability(first=FIRST, doubt_before=MODEL_FOLDERS)
     hosts = HOSTS
     licence = "https://www.ecmwf.int/en/forecasts/datasets/open-data"
+    aloft = (*ALOFT, "gh")
     every, most = 3, 144
 
     def folder(self, day: date) -> str:

@@ -24,8 +24,9 @@ MIRRORS = (
 """ECMWF keeps the last days; the clouds keep more."""
 HOSTS = dict(zip(("ECMWF open data", "ECMWF open data at Amazon", "ECMWF open data at Google"), MIRRORS, strict=True))
 SURFACE = ("10u", "10v", "2t", "sp", "tp")
-ALOFT = ("u", "v", "t", "q", "gh")
-EXTRA = ("blh",)
+ALOFT = ("u", "v", "t", "q")
+"""What all models call so on pressure levels; the geopotential is a height to some."""
+BEGIN, END = b"GRIB", b"7777"
 TRIES = 3
 """Of each mirror, before the next is asked."""
 GB_A_STEP = 0.022
@@ -36,6 +37,8 @@ class OpenData(ForecastProvider):
     """One file per run at 00 UTC, with all its steps: rain counts from the start of a run."""
 
     mirrors: Sequence[str] = MIRRORS
+    aloft: tuple[str, ...]
+    """What the index calls the fields on pressure levels."""
     every: int
     """Hours between steps."""
     most: int
@@ -46,13 +49,12 @@ class OpenData(ForecastProvider):
         raise NotImplementedError
 
     def requests(self, query: FetchQuery) -> list[Request]:
-        extra = [name for name in query.channels if name in EXTRA]
-        fields = {"surface": [*SURFACE, *extra], "aloft": list(ALOFT), "levels": list(LEVELS)}
+        fields = {"surface": list(SURFACE), "aloft": list(self.aloft), "levels": list(LEVELS)}
         hours = steps(query.leads, self.every, self.most)
         return [
             Request(
                 self.name,
-                f"{self.name}_{day}.grib2",
+                f"{self.name}_{day}_{hours[-1]}h.grib2",
                 {
                     "mirrors": list(self.mirrors),
                     "files": [f"{day:%Y%m%d}/00z/{self.folder(day)}/{day:%Y%m%d}000000-{h}h-oper-fc" for h in hours],
@@ -110,48 +112,86 @@ class _Progress:
         write_whole(self.note, json.dumps(facts))
 
 
+class _LackingError(CranpmError):
+    """A mirror has the step, but not all its fields."""
+
+    listed: str = ""
+
+
 def _from_mirrors(mirrors: Sequence[str], request: Request, number: int, wait: float) -> tuple[bytes, str]:
     """The messages of a step and the mirror that gave them: the first that has them all."""
-    problems = []
+    problems, lacking = [], ""
     for mirror in mirrors:
         try:
-            return _messages(f"{mirror}/{request.ask['files'][number]}", request, wait), mirror
+            return _messages(f"{mirror}/{request.ask['files'][number]}", request.ask, wait), mirror
         except CranpmError as error:
             problems.append(f"{mirror}: {error.found}")
+            lacking = error.listed if isinstance(error, _LackingError) else lacking
+    later = "Try again later: what has arrived is kept. A run is there about seven hours after it began."
     raise CranpmError(
         expected=f"{request.ask['files'][number]} on one of {len(problems)} mirrors",
         found="; ".join(problems),
-        remedy="Try again later: what has arrived is kept. A run is there about seven hours after it began.",
+        remedy=f"The run is there without {lacking}: fetch another day or another provider." if lacking else later,
     )
 
 
-def _messages(place: str, request: Request, wait: float) -> bytes:
+def _messages(place: str, ask: Mapping[str, Any], wait: float) -> bytes:
     """Messages of a GRIB file, found by the index beside it."""
-    lines = [json.loads(line) for line in text(f"{place}.index", wait, tries=TRIES).splitlines() if line.strip()]
-    wanted = [line for line in lines if _is_wanted(line, request.ask)]
-    _check_whole(wanted, request.ask, place)
-    ranges = sorted((int(line["_offset"]), int(line["_length"])) for line in wanted)
-    return b"".join(part_of(f"{place}.grib2", start, length, wait, TRIES) for start, length in _joined(ranges))
+    index = _read_index(text(f"{place}.index", wait, tries=TRIES), f"{place}.index")
+    needed = {(name, 0) for name in ask["surface"]} | {
+        (name, level) for name in ask["aloft"] for level in ask["levels"]
+    }
+    _check_whole(needed - set(index), place)
+    ranges = sorted(index[field] for field in needed & set(index))
+    return b"".join(_whole_messages(f"{place}.grib2", start, length, wait) for start, length in _joined(ranges))
 
 
-def _is_wanted(line: Mapping[str, Any], ask: Mapping[str, Any]) -> bool:
-    if line.get("levtype") == "sfc":
-        return line["param"] in ask["surface"]
-    return line.get("levtype") == "pl" and line["param"] in ask["aloft"] and int(line["levelist"]) in ask["levels"]
-
-
-def _check_whole(wanted: Sequence[Mapping[str, Any]], ask: Mapping[str, Any], place: str) -> None:
-    """Every field must be in the index; a run has no rain yet at its start."""
-    there = {(line["param"], int(line.get("levelist", 0))) for line in wanted}
-    surface = {(name, 0) for name in ask["surface"]} - ({("tp", 0)} if "-0h-" in place else set())
-    missing = sorted((surface | {(name, level) for name in ask["aloft"] for level in ask["levels"]}) - there)
-    if missing:
-        listed = ", ".join(f"{name} at {level} hPa" if level else name for name, level in missing[:5])
+def _read_index(lines: str, label: str) -> dict[tuple[str, int], tuple[int, int]]:
+    """Offset and length of each field by its name and level in hPa, 0 at the surface."""
+    try:
+        found = [json.loads(line) for line in lines.splitlines() if line.strip()]
+        return {
+            (line["param"], int(line["levelist"]) if line["levtype"] == "pl" else 0): _place(line)
+            for line in found
+            if line["levtype"] in ("sfc", "pl")
+        }
+    except (ValueError, KeyError, TypeError):
         raise CranpmError(
-            expected=f"{len(missing)} more fields in {place}.index",
-            found=f"no {listed}{' ...' if len(missing) > 5 else ''} in {place}.index",
+            expected=f"a field as JSON in each line of {label}",
+            found=f"an index that begins with {lines[:40]!r}",
+            remedy="Try again later.",
+        ) from None
+
+
+def _place(line: Mapping[str, Any]) -> tuple[int, int]:
+    return int(line["_offset"]), int(line["_length"])
+
+
+def _whole_messages(url: str, start: int, length: int, wait: float) -> bytes:
+    """A range of bytes that begins and ends with a message: an index may be of another file than the one beside it."""
+    data = part_of(url, start, length, wait, TRIES)
+    if not (data.startswith(BEGIN) and data.endswith(END)):
+        raise CranpmError(
+            expected=f"GRIB messages in {url} from byte {start} to byte {start + length}, as its index says",
+            found=f"no message from byte {start} to byte {start + length} of {url}",
+            remedy="Try again later.",
+        )
+    return data
+
+
+def _check_whole(missing: set[tuple[str, int]], place: str) -> None:
+    """Every field must be in the index; a run has no rain yet at its start."""
+    named = [f"{name} at {level} hPa" if level else name for name, level in sorted(missing)]
+    named = [name for name in named if name != "tp" or "-0h-" not in place]
+    if named:
+        listed = f"{', '.join(named[:5])}{' ...' if len(named) > 5 else ''}"
+        error = _LackingError(
+            expected=f"{len(named)} more fields in {place}.index",
+            found=f"no {listed} in {place}.index",
             remedy="Look at the index.",
         )
+        error.listed = listed
+        raise error
 
 
 def _joined(ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:

@@ -118,6 +118,8 @@ class Provider:
     """Of forecasts: of several models that have a run for a start day and a group, the one with the highest counts."""
     has: Availability = Availability()
     """The days that it can have."""
+    area: tuple[float, float, float, float] | None = None
+    """North, west, south and east edges of what it covers, in degrees; None: the globe."""
     required: Literal["always", "good days", "no"] = "good days"
     """Which days need what it gives: all ("always"), or all that are not stored as degraded ("good days"), or none.
 
@@ -148,6 +150,11 @@ class Provider:
     def gives_channels(self) -> bool:
         """Whether it gives any channel."""
         return not set(self.provides) <= {PM25, STATIONS, *ONCE}
+
+    def covers(self, domain: Domain) -> bool:
+        """Whether a domain lies within its area."""
+        north, west, south, east = self.area or (90, -180, -90, 180)
+        return south <= domain.south and domain.north <= north and west <= domain.west and domain.east <= east
 
     def recognise(self, piece: Piece) -> FileSummary | None:
         """What a file holds, or None if it is not of this provider."""
