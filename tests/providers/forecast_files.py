@@ -142,10 +142,10 @@ def _axes(file, lat, lon):
         file.createVariable(name, "f8", (name,))[:] = values
 
 
-def write_europe(path, day, hours, domain, kind="FORECAST", offset=0.0):
+def write_europe(path, day, hours, domain, kind="FORECAST", offset=0.0, step=0.1):
     """The European ensemble: the epoch in a name, longitudes 0..360, a classic file."""
-    lat, lon = nodes(domain, 0.1)
-    lat, lon = lat[:-1] - 0.05, lon[:-1] + 0.05
+    lat, lon = nodes(domain, step, max(step, 0.75) + step)
+    lat, lon = lat[:-1] - step / 2, lon[:-1] + step / 2
     with netCDF4.Dataset(path, "w", format="NETCDF3_CLASSIC") as file:
         file.institution = MADE_UP
         _axes(file, lat, lon % 360)

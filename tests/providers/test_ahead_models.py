@@ -1,5 +1,6 @@
 """Forecasts of several models: which one serves, and how each of their files is read."""
 
+import zipfile
 from datetime import date, datetime, timedelta
 
 import numpy as np
@@ -74,6 +75,28 @@ def test_the_european_ensemble_gives_three_days_and_its_analysis_the_day(in_proc
     assert alone(DAY).notes == ("composition: a forecast (cams-europe) instead of an analysis",)
     with pytest.raises(CranpmError, match="cams_pm25 for 2020-02-28 in the files of cams; found none"):
         alone(DAY + timedelta(days=1))
+
+
+def test_two_analyses_of_a_day_are_not_mixed(in_process, files):
+    """EAC4's grid comes first where it has the whole day; the facts say which it was."""
+    write_europe(files / "europe.nc", DAY, range(24), SMALL, "ANALYSIS", offset=0.3)
+    write_europe(files / "eac4.nc", DAY, range(0, 24, 3), SMALL, "ANALYSIS", step=0.75)
+    for names, grid, every, offset in ((("europe", "eac4"), "0.75", 3, 0.0), (("europe",), "0.1", 1, 0.3)):
+        given = [Piece(files / f"{name}.nc") for name in names]
+        reading = PROVIDERS["cams"].open(given, ReadQuery([DAY], SMALL, COMPOSITION))(DAY)
+        assert reading.facts["grids"] == [f"{grid} degrees"]
+        wanted = day_of_run("cams_o3", 0, every, SMALL, offset)
+        assert np.allclose(reading.fields["cams_o3"], wanted, rtol=5e-3)
+
+
+def test_a_forecast_beside_an_analysis_in_a_zip_stays_a_forecast(in_process, files):
+    write_europe(files / "f.nc", DAY, range(97), SMALL)
+    write_europe(files / "a.nc", DAY, range(24), SMALL, "ANALYSIS")
+    with zipfile.ZipFile(files / "both.zip", "w") as archive:
+        for name in ("f.nc", "a.nc"):
+            archive.write(files / name, name)
+    seen = {one.piece.member: one.provider for one in sandbox.look([files / "both.zip"])}
+    assert seen == {"f.nc": "cams-europe", "a.nc": "cams"}
 
 
 def test_the_global_forecast_gives_both_groups_where_others_are_absent(in_process, place, files):

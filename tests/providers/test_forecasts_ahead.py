@@ -17,7 +17,9 @@ from cranpm.providers.ahead import AheadOptions
 from cranpm.providers.ingest import ingest
 from cranpm.providers.netcdf_layout import new_layout, put
 from cranpm.providers.provider import ReadQuery
+from cranpm.providers.readers import grib
 from cranpm.providers.readers.files import Piece
+from cranpm.providers.scan import scan
 
 import eccodes  # isort: skip  after PROJ's other users
 
@@ -111,6 +113,49 @@ def test_a_run_that_ends_with_its_start_day_is_told(in_process, place, files):
     report = ingest([files], place)
     assert report.ahead.stored == report.ahead.refused == {}
     assert report.ahead.notes == ["weather by ifs of 2020-02-27 00 UTC reaches 24 hours: no day ahead"]
+
+
+def test_fewer_leads_of_the_same_run_do_not_delete_more(in_process, place, files):
+    write_run(files / "a.grib2", START, THREE_DAYS, SMALL)
+    ingest([files], place)
+    fewer = ingest([files], place, ahead=AheadOptions(leads=1)).ahead
+    assert fewer.kept == {
+        (DAY, "weather"): "ifs of 2020-02-27 00 UTC stays with leads 1, 2: these files and --leads give 1"
+    }
+    write_run(files / "a.grib2", START, THREE_DAYS, SMALL, leave_out={("q850", 51)})
+    (files / ".a.grib2.source").write_text("damaged")
+    damaged = ingest([files], place).ahead
+    assert (damaged.stored, list(damaged.kept)) == ({}, [(DAY, "weather")])
+    assert "lead 2: expected q at level 850" in damaged.partial[DAY, "weather"]
+    assert Archive(place).ahead.leads(DAY, "weather") == (1, 2)
+
+
+def test_a_run_of_the_next_day_is_no_file_of_the_day(in_process, files):
+    write_run(files / "a.grib2", START, [0, 3], SMALL)
+    found = scan([files])
+    assert found.touching(PROVIDERS["era5"], [DAY]) == found.files
+    assert found.touching(PROVIDERS["era5"], [DAY - timedelta(days=1)]) == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "named"),
+    [
+        ({"type": "cf", "stream": "enfo"}, r"type cf \(the control forecast of an ensemble\), stream enfo"),
+        ({"type": "em", "stream": "enfo"}, r"type em \(the mean of an ensemble\)"),
+        ({"type": "an"}, r"type an \(an analysis\), stream oper"),
+        ({"stream": "wave"}, "type fc, stream wave"),
+    ],
+)
+def test_only_the_single_forecast_is_read(files, keys, named):
+    path = write_run(files / "a.grib2", START, [0], SMALL)
+    with path.open("rb") as file:
+        handle = eccodes.codes_grib_new_from_file(file)
+    for key, setting in keys.items():
+        eccodes.codes_set(handle, key, setting)
+    path.write_bytes(eccodes.codes_get_message(handle))
+    eccodes.codes_release(handle)
+    with pytest.raises(CranpmError, match=named):
+        grib.variables(path, "a")
 
 
 # What a forecast is not

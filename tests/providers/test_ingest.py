@@ -745,7 +745,8 @@ def grib_message(name, level, step, value, day=20210105):
         "dataTime": 0,
     }
     eccodes.codes_set(message, "setLocalDefinition", 1)
-    eccodes.codes_set(message, "class", "od")
+    for key, setting in (("class", "od"), ("type", "fc"), ("stream", "oper")):
+        eccodes.codes_set(message, key, setting)
     for key, setting in keys.items():
         eccodes.codes_set(message, key, setting)
     eccodes.codes_set(message, "shortName", name)

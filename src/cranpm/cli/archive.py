@@ -86,6 +86,12 @@ def simulate(
     job = load(SimulationJob, settings, extra, domain=domain, days=days, channels=channel, ahead=ahead)
     if archive is None and native is not None:
         raise CranpmError(expected="an ARCHIVE with --native", found="none", remedy="Name where to store the days.")
+    if every is not None and native is not None:
+        raise CranpmError(
+            expected="--native without --every",
+            found="both: providers' files need days without gaps",
+            remedy="Leave --every out, or export a range later: cranpm export ARCHIVE --days FIRST..LAST --to DIR.",
+        )
     if archive is None and not report:
         raise CranpmError(expected="an ARCHIVE or --report", found="neither", remedy="Name where to store the days.")
     if archive is not None:

@@ -37,6 +37,7 @@ def validate(places: Places, as_json: AsJson = False) -> None:
                 "first": str(one.first) if one.first else None,
                 "last": str(one.last) if one.last else None,
                 "notes": one.notes,
+                "runs": [{"start": run.reference.isoformat(), "hours": run.hours} for run in one.runs],
             }
             for one in found.files
         ]
@@ -46,7 +47,8 @@ def validate(places: Places, as_json: AsJson = False) -> None:
         for column in ("file", "provider", "holds", "days"):
             table.add_column(column, overflow="fold")
         for one in found.files:
-            days = f"{one.first}..{one.last}" if one.first else ""
+            runs = ", ".join(f"run of {run.reference:%Y-%m-%d %H} UTC, {run.hours:g} h" for run in one.runs)
+            days = runs or (f"{one.first}..{one.last}" if one.first else "")
             holds = ", ".join(one.holds[:12]) + (", ..." if len(one.holds) > 12 else "")
             table.add_row(printable(one.piece.name), one.provider, printable("; ".join([holds, *one.notes])), days)
         out.print(table)

@@ -5,7 +5,7 @@ A start day is served by the newest run that began on it or, where that is asked
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -182,8 +182,12 @@ def provenance(run: Run, scan: Scan, options: AheadOptions) -> dict[str, Any]:
 
 
 def _mirrors(one: FileSummary) -> list[str]:
+    """None where the note is damaged: the file itself is as good."""
     note = source_note(one.piece.path)
-    return list(json.loads(note.read_text())["mirrors"]) if note.is_file() else []
+    try:
+        return [str(mirror) for mirror in json.loads(note.read_text())["mirrors"]] if note.is_file() else []
+    except (ValueError, KeyError, TypeError, OSError):
+        return []
 
 
 def is_stored(old: RunRecord | None, run: Run, facts: Mapping[str, Any]) -> bool:
@@ -191,6 +195,12 @@ def is_stored(old: RunRecord | None, run: Run, facts: Mapping[str, Any]) -> bool
     if old is None or (old.model, old.reference) != (run.model, run.reference):
         return False
     return bool(json.loads(json.dumps(dict(old.provenance))) == json.loads(json.dumps(dict(facts))))
+
+
+def has_more(old: RunRecord | None, run: Run, leads: Collection[int]) -> bool:
+    """Whether more leads of the same run are stored than these."""
+    same = old is not None and (old.model, old.reference) == (run.model, run.reference)
+    return same and old is not None and len(old.leads) > len(leads)
 
 
 def is_better(old: RunRecord | None, run: Run) -> bool:

@@ -20,7 +20,7 @@ from cranpm.providers.gridded import Gridded, Origins, read_channels, summary, v
 from cranpm.providers.provider import DayReader, FetchQuery, FileSummary, Provider, Reading, ReadQuery
 from cranpm.providers.quantities import QUANTITY_OF
 from cranpm.providers.readers.files import Piece
-from cranpm.providers.readers.variable import OPERATIONAL, Variable
+from cranpm.providers.readers.variable import Variable
 from cranpm.providers.request import Request
 from cranpm.providers.timeline import Timeline, check_range
 
@@ -70,7 +70,7 @@ class Era5(Provider):
 
         def day_of(day: date) -> Reading:
             reading = read_channels(origins, _timeline, make, day, self.name, query)
-            if query.run is None and (reading.facts["models"] or OPERATIONAL in reading.facts["versions"]):
+            if query.run is None and reading.facts["models"]:
                 reading = replace(reading, notes=(*reading.notes, "weather: ECMWF's forecast instead of ERA5"))
             return reading
 
@@ -144,7 +144,7 @@ def _day(timeline: Timeline, channel: Channel, day: date, lenient: bool) -> tupl
     """The mean of a day or, of rain, its total; the times it is made of; a note."""
     if timeline.some.accumulated:
         return *timeline.increase(day), ""
-    operational = timeline.some.start is not None or timeline.versions(timeline.within(day)) == {OPERATIONAL}
+    operational = timeline.some.start is not None
     step = timeline.step(day) if operational or lenient else 1
     times, note = timeline.present(day, step, lenient, ends=channel.quantity == "precipitation")
     if step > 1 and not operational:

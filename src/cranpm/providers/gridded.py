@@ -21,6 +21,8 @@ from cranpm.providers.readers.variable import Variable
 from cranpm.providers.regrid import onto
 from cranpm.providers.timeline import Timeline
 
+REANALYSES = (0.75, 0.25)
+"""Degrees between cells of EAC4 and ERA5, which come before analyses of other grids, as the European ensemble's."""
 COPIED_BY_US = "copied by cranpm"
 """What files say that we copied out of a store of another format."""
 FILES_KEPT = 8
@@ -111,15 +113,16 @@ class Gridded:
 
 
 class Origins:
-    """Variables of files by where they are from: analyses, and each run of each model apart."""
+    """Variables of files by where they are from: analyses of each resolution, and each run of each model, apart."""
 
     def __init__(self, pieces: Sequence[Piece], domain: Domain):
-        found: dict[tuple[str, np.datetime64 | None], list[Variable]] = {}
+        found: dict[tuple[str, np.datetime64 | None, float], list[Variable]] = {}
         for variable in (variable for piece in pieces for variable in variables(piece)):
             near = replace(variable, file_grid=variable.file_grid.cut(domain))
-            found.setdefault((variable.model, variable.start), []).append(near)
+            step = 0.0 if variable.start is not None else near.file_grid.step
+            found.setdefault((variable.model, variable.start, step), []).append(near)
         order = {model: number for number, model in enumerate(models())}
-        keys = sorted(found, key=lambda key: (order.get(key[0], len(order)), key[0]))
+        keys = sorted(found, key=lambda key: (order.get(key[0], len(order)), key[0], key[2] not in REANALYSES, key[2]))
         self._parts = {key: Gridded(found[key]) for key in keys}
 
     def of(self, day: date, run: datetime | None) -> list[Gridded]:
@@ -128,9 +131,9 @@ class Origins:
         A day that is no forecast is never made of a run that began on an earlier day.
         """
         if run is not None:
-            return [part for (_, start), part in self._parts.items() if start == np.datetime64(run, "s")]
-        own = [part for (_, start), part in self._parts.items() if start == np.datetime64(day, "s")]
-        return [part for (_, start), part in self._parts.items() if start is None] + own
+            return [part for (_, start, _), part in self._parts.items() if start == np.datetime64(run, "s")]
+        own = [part for (_, start, _), part in self._parts.items() if start == np.datetime64(day, "s")]
+        return [part for (_, start, _), part in self._parts.items() if start is None] + own
 
 
 Finder = Callable[[Gridded, str], Timeline | None]
@@ -145,6 +148,7 @@ def read_channels(origins: Origins, find: Finder, make: Maker, day: date, provid
     notes: list[str] = []
     versions: set[str] = set()
     models: set[str] = set()
+    grids: set[str] = set()
     parts = origins.of(day, query.run)
     for channel in query.channels:
         there = [(part, timeline) for part in parts if (timeline := find(part, channel)) is not None]
@@ -158,8 +162,10 @@ def read_channels(origins: Origins, find: Finder, make: Maker, day: date, provid
         fields[channel] = onto(values, timeline.grid(), query.domain.coarse, timeline.some.what)
         versions |= timeline.versions(times)
         models |= {part.model} - {""}
+        grids.add(f"{timeline.some.file_grid.step:g} degrees")
         notes += [note] if note else []
-    return Reading(fields, tuple(notes), {"versions": sorted(versions), "models": sorted(models)})
+    facts = {"versions": sorted(versions), "models": sorted(models), "grids": sorted(grids)}
+    return Reading(fields, tuple(notes), facts)
 
 
 def _missing(channel: str, day: date, provider: str, query: ReadQuery) -> CranpmError:

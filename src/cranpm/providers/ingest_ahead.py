@@ -1,11 +1,11 @@
 """Forecasts of the days ahead into an archive: the best run of each start day and group, one commit per start day."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from cranpm.archive.days_ahead import DaysAhead
+from cranpm.archive.days_ahead import DaysAhead, RunRecord
 from cranpm.archive.store import Archive
 from cranpm.archive.writer import ArchiveWriter
 from cranpm.core.cluster import Pool
@@ -31,7 +31,7 @@ class AheadReport:
     """Which run, and its leads."""
     unchanged: dict[Key, str] = field(default_factory=dict)
     kept: dict[Key, str] = field(default_factory=dict)
-    """A better run was stored before."""
+    """A better run, or more leads of the same one, were stored before."""
     partial: dict[Key, str] = field(default_factory=dict)
     """Why leads that a stored run reaches were left out."""
     refused: dict[Key, str] = field(default_factory=dict)
@@ -57,6 +57,9 @@ def ingest_ahead(
         made: dict[Key, DaysAhead] = {}
         while chosen := {key: run for key in todo if (run := _next(archive, found, options, report, key, todo))}:
             for key, result in _make(chosen, job, pool).items():
+                if _is_less(archive, report, key, chosen[key], result):
+                    todo[key] = []
+                    continue
                 if result.fields:
                     made[key] = ahead.days_ahead(chosen[key], result, found, options)
                     del todo[key]
@@ -77,12 +80,30 @@ def _next(
         report.unchanged[key] = str(run)
     elif not ahead.is_better(old, run):
         report.kept[key] = f"{old} stays: {run} is no better"
+    elif ahead.has_more(old, run, run.leads):
+        report.kept[key] = _more_leads(old, run.leads)
     else:
         return run
     if key in report.refused:
         report.partial[key] = report.refused.pop(key)
     todo[key] = []
     return None
+
+
+def _is_less(archive: Archive, report: AheadReport, key: Key, run: Run, made: MadeAhead) -> bool:
+    """Whether more leads of the same run are stored than could be made, and stay."""
+    old = archive.ahead.run(*key)
+    if not made.fields or not ahead.has_more(old, run, made.fields):
+        return False
+    _tell(report, key, run, made)
+    del report.stored[key]
+    report.kept[key] = _more_leads(old, made.fields)
+    return True
+
+
+def _more_leads(old: RunRecord | None, leads: Iterable[int]) -> str:
+    there = ", ".join(map(str, old.leads if old else ()))
+    return f"{old} stays with leads {there}: these files and --leads give {', '.join(map(str, leads))}"
 
 
 def _make(chosen: dict[Key, Run], job: AheadJob | None, pool: Pool) -> dict[Key, MadeAhead]:

@@ -202,11 +202,12 @@ def _look(path: Path) -> list[dict[str, Any]]:
         if isinstance(seen, str):
             answers.append({"piece": _plain(piece), "refused": seen})
         else:
-            days = {name: str(day) if day else None for name, day in (("first", seen.first), ("last", seen.last))}
+            span = {name: str(day) if day else None for name, day in (("first", seen.first), ("last", seen.last))}
             plain = {"piece": _plain(piece), "provider": seen.provider, "holds": seen.holds, "notes": seen.notes}
             runs = [[span.reference.isoformat(), span.hours] for span in seen.runs]
-            answers.append(plain | days | {"runs": runs})
-    gridded = [one for one in answers if "provider" in one and PROVIDERS[one["provider"]].gives_channels]
+            answers.append(plain | span | {"runs": runs})
+    days = [one for one in answers if "provider" in one and not one["runs"]]  # forecasts say whose they are
+    gridded = [one for one in days if PROVIDERS[one["provider"]].gives_channels]
     owner = next((one["provider"] for one in gridded if PROVIDERS[one["provider"]].whole_zip), None)
     return [one | {"provider": owner} if owner and one in gridded else one for one in answers]
 

@@ -43,10 +43,19 @@ class Scan:
         }
 
     def touching(self, provider: Provider, days: Sequence[date]) -> list[FileSummary]:
-        """Files that matter for days: also those of days before and after, as far as the provider declares."""
-        low = min(days) - timedelta(days=provider.days_before)
-        high = max(days) + timedelta(days=provider.days_after)
-        return [one for one in self.of(provider) if one.first and one.last and one.first <= high and one.last >= low]
+        """Files that matter for days: also those of days before and after, as far as the provider declares.
+
+        A run of a forecast model matters for the day on which it began alone.
+        """
+        before, after = timedelta(days=provider.days_before), timedelta(days=provider.days_after)
+        none = timedelta()
+        return [
+            one
+            for one in self.of(provider)
+            if one.first and one.last
+            if one.first <= max(days) + (none if one.runs else after)
+            if one.last >= min(days) - (none if one.runs else before)
+        ]
 
 
 def files_in(places: Iterable[Path]) -> list[Path]:

@@ -43,6 +43,11 @@ class FileGrid:
                 _refuse(what, f"{name} in even steps", f"steps of {steps.min():g} to {steps.max():g} degrees")
         return cls(lat, east, rows, cols)
 
+    @property
+    def step(self) -> float:
+        """Degrees from row to row, rounded; 0 of a single row."""
+        return round(float(self.lat[0] - self.lat[-1]) / max(len(self.lat) - 1, 1), 3)
+
     def same(self, other: "FileGrid") -> bool:
         """Whether both have the same centres."""
         return np.array_equal(self.lat, other.lat) and np.array_equal(self.lon, other.lon)

@@ -26,6 +26,15 @@ KINDS: dict[str, LevelKind] = {
 }
 CLASSES = {"ea": "", "od": IFS, "ai": AIFS, "mc": CAMS_GLOBAL}
 """Whose fields they are, by ECMWF's class: ERA5's, forecasts of its two models, CAMS's."""
+STREAMS = ("oper", "scda")
+TYPES = {
+    "an": "an analysis",
+    "cf": "the control forecast of an ensemble",
+    "pf": "a member of an ensemble",
+    "em": "the mean of an ensemble",
+    "es": "the spread of an ensemble",
+}
+"""Of fields that are no forecast of ours."""
 NUMBERS = (
     "centre",
     "tablesVersion",
@@ -176,7 +185,20 @@ def _origin(message: int, label: str) -> _Origin:
     made_up = int(_get(message, "productionStatusOfProcessedData", 0)) == MADE_UP_STATUS
     if kind == "ea" or (kind == "mc" and str(_get(message, "type", "an")) != "fc"):
         return _Origin("", None, made_up)
+    if kind in ("od", "ai"):
+        _check_forecast(message, label)
     return _Origin(CLASSES[kind], _time(message, "data"), made_up)
+
+
+def _check_forecast(message: int, label: str) -> None:
+    """Of ECMWF's models only the single forecast: from 00 and 12 UTC (oper), or from 06 and 18 UTC (scda)."""
+    kind, stream = str(_get(message, "type", "unknown")), str(_get(message, "stream", "unknown"))
+    if kind != "fc" or stream not in STREAMS:
+        raise CranpmError(
+            expected=f"the single forecast (type fc, stream oper or scda) of ECMWF's models in {label}",
+            found=f"type {kind}{f' ({TYPES[kind]})' if kind in TYPES else ''}, stream {stream}",
+            remedy="Fetch the files that end with oper-fc or scda-fc.",
+        )
 
 
 def _version(message: int) -> str:
