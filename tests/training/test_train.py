@@ -242,7 +242,7 @@ def test_scales_see_training_days_only(month):
         (["samples.days=40"], "at least 40 usable training days"),
         (["network.fine.shape=[1024,1024]"], "tiles no larger than the domain"),
         (["network.fine.shape=[64,128]"], "square tiles .*found 64 x 128"),
-        (["baseline.kind=prophet"], "a network: cran-pm, released, convlstm"),
+        (["baseline.kind=prophet"], "a network: cran-pm, released, boosting, convlstm"),
         (["baseline.kind=simvp", "network.delta=false"], "network.delta and network.yesterday, beside a learned"),
         (["optimiser.epoch=3"], "optimiser.epochs"),
         (["network.preset=huge"], "a preset: paper"),
