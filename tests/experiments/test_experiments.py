@@ -271,7 +271,9 @@ FOUR_YEARS = SimpleNamespace(
 """The one for the days ahead."""
 
 
-PUBLISHED = sorted(path.stem for path in PLANS.glob("*.toml"))
+UNFINISHED = {"ahead"}
+"""Plans whose runs have not all ended: see docs/results/ahead.md."""
+PUBLISHED = sorted(path.stem for path in PLANS.glob("*.toml") if path.stem not in UNFINISHED)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
