@@ -191,7 +191,7 @@ def test_the_order_of_channels_does_not_matter(folder):
 
 def test_weights_of_a_network_that_is_not_known_here_are_refused(folder):
     card = load_weights(folder).card.model_dump()
-    known = "cran-pm, released, convlstm, simvp, earthformer, climax, topoflow"
+    known = "cran-pm, released, boosting, convlstm, simvp, earthformer, climax, topoflow"
     with pytest.raises(CranpmError, match=f"a network that is known here: {known}.*; found 'prophet'. Install the"):
         Card.model_validate(card | {"network": {"kind": "prophet", "settings": {}}})
 
