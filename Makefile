@@ -36,7 +36,7 @@ screens: $(READY) $(PAGE) ## take the pictures of the map in docs/screens (after
 table1: $(READY) ## train ours and all baselines on the simulated Alps and verify them (two hours; a stopped run resumes)
 	@tools/table1.sh $(BIN)/cranpm build/table1 build/alps.archive
 
-experiments: $(READY) ## make tables 3a to 3c, priors, counterfactuals, learning curves (three hours when there are no results yet)
+experiments: $(READY) ## make tables 3a to 3c, priors, counterfactuals, learning curves, days ahead (five hours when there are no results yet)
 	@tools/experiments.sh $(BIN)/cranpm docs/results/experiments build/alps.archive
 
 transfer: $(READY) ## test Europe's weights on simulated India and North America, unchanged and fine-tuned (an hour)

@@ -1,5 +1,6 @@
 """Benchmarks: figures of this machine in one run, each beside a reference measured in the same run."""
 
+from benchmarks.ahead import bench_forecast_ahead, bench_ingest_ahead, bench_step
 from benchmarks.archive import simulate, store
 from benchmarks.drawing import bench_figures
 from benchmarks.forecasting import bench_forecast
@@ -14,11 +15,14 @@ __all__ = [
     "NetworkBench",
     "bench_figures",
     "bench_forecast",
+    "bench_forecast_ahead",
     "bench_grouping",
     "bench_ingest",
+    "bench_ingest_ahead",
     "bench_network",
     "bench_scaling",
     "bench_serve",
+    "bench_step",
     "bench_training",
     "bench_verify",
     "draw_scaling",

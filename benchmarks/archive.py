@@ -27,11 +27,11 @@ ROUNDS = 5
 
 
 @contextmanager
-def passing_archive(domain: str, days: DayRange) -> Iterator[Archive]:
-    """A simulated archive that is gone afterwards."""
+def passing_archive(domain: str, days: DayRange, ahead: int = 0) -> Iterator[Archive]:
+    """A simulated archive that is gone afterwards, with forecasts of so many days ahead."""
     with tempfile.TemporaryDirectory() as folder:
         place = str(Path(folder) / "archive")
-        simulate_archive(place, parse_domain(domain), days, SimulationSettings())
+        simulate_archive(place, parse_domain(domain), days, SimulationSettings(), ahead=ahead)
         yield Archive(place)
 
 

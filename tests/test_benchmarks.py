@@ -5,8 +5,11 @@ from model_cases import TINY
 from benchmarks import archive as bench
 from benchmarks import (
     bench_forecast,
+    bench_forecast_ahead,
     bench_grouping,
+    bench_ingest_ahead,
     bench_network,
+    bench_step,
     bench_training,
     network,
     parse_precisions,
@@ -156,3 +159,16 @@ def test_the_server_is_measured_beside_a_bare_tile(monkeypatch):
     assert facts["pixels"] == 512 * 512
     assert facts["tiles asked for again, /s (goal 150)"] > 5
     assert facts["server's peak memory, GB"] > 0.05
+
+
+@pytest.mark.long
+def test_the_cost_of_the_days_ahead_is_measured_with_and_without_them_in_one_run():
+    settings = load_settings(SHIPPED / "tiny.toml", ["network.leads=[1,2,3]"])
+    step = bench_step(settings, BOX, steps=2)
+    assert step["with / without (goal 1.25)"] == pytest.approx(
+        step["a step with them, s"] / step["a step without the days ahead, s"]
+    )
+    both = bench_forecast_ahead(TINY, BOX)
+    assert both["with / without (goal 1.05)"] > 0
+    stored = bench_ingest_ahead(BOX)
+    assert "'weather': (1, 2, 3, 4, 5)" in stored["leads stored, of those simulated"].split(" of ")[0]

@@ -17,11 +17,13 @@ def python_blocks(name: str) -> list[str]:
 
 
 def test_the_networks_page_runs_and_its_untrained_network_is_persistence(archive_path):
-    (block,) = python_blocks("network.md")
+    text = "\n".join(python_blocks("network.md"))
     names: dict[str, object] = {}
-    exec(block.replace('"alps.archive"', repr(str(archive_path))), names)
+    exec(text.replace('"alps.archive"', repr(str(archive_path))), names)
     today = Archive(str(archive_path)).pm25(names["today"], names["tile"])
     assert np.array_equal(names["forecast"][0].numpy(), today, equal_nan=True)
+    assert names["day_ahead"].lead.tolist() == [2]
+    assert names["context"].lead.tolist() == [2]
 
 
 def test_the_networks_page_states_the_measured_sizes():

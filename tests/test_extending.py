@@ -53,7 +53,7 @@ def write_ammonia(path, grid, day, level):
 def test_an_own_channel_is_ingested_and_stored_with_its_archive(archive, tmp_path):
     install(tmp_path, "own_channel")
     files, days, place = tmp_path / "files", archive.days[:2], str(tmp_path / "made")
-    write_provider_files(archive, days, files)
+    write_provider_files(archive, days, files, forecasts=False)
     write_ammonia(files / "one.nc", archive.domain.coarse, days[0], 4.5)
     box = ",".join(
         str(edge) for edge in (archive.domain.north, archive.domain.west, archive.domain.south, archive.domain.east)

@@ -8,7 +8,8 @@ from sample_days import FIRST, PRODUCER, SMALL, STATIONS, make_day
 
 from cranpm.archive.day_data import Statics
 from cranpm.archive.layout import create_archive
-from cranpm.archive.store import Archive, ArchiveWriter
+from cranpm.archive.store import Archive
+from cranpm.archive.writer import ArchiveWriter
 from cranpm.core.channels import parse_channels
 
 CHANNELS = parse_channels(["t2m", "tp", "z500", "blh"])
@@ -111,13 +112,14 @@ def test_an_archive_without_days(tmp_path):
     assert tree["coarse"].sizes["time"] == 0
 
 
-@pytest.mark.parametrize("group", ["fine", "coarse", "stations"])
-def test_groups_are_written_as_cf(small, group, tmp_path):
+@pytest.mark.parametrize("group", ["fine", "coarse", "stations", "ahead/weather"])
+def test_groups_are_written_as_cf(small, archive, group, tmp_path):
     """The compliance checker finds no error in what `to_netcdf` makes of a group."""
     from compliance_checker.runner import CheckSuite
 
-    path = tmp_path / f"{group}.nc"
-    small.to_xarray()[group].to_dataset().to_netcdf(path)
+    opened_archive = archive if group.startswith("ahead") else small
+    path = tmp_path / f"{group.replace('/', '-')}.nc"
+    opened_archive.to_xarray()[group].to_dataset().to_netcdf(path)
     suite = CheckSuite()
     suite.load_all_available_checkers()
     opened = suite.load_dataset(str(path))
@@ -131,10 +133,12 @@ def test_groups_are_written_as_cf(small, group, tmp_path):
 def test_the_page_of_the_archive_runs(archive, archive_path):
     from test_docs import python_blocks
 
-    (block,) = python_blocks("archive.md")
+    text = "\n".join(python_blocks("archive.md"))
     names: dict[str, object] = {}
-    exec(block.replace('"alps.archive"', repr(str(archive_path))).replace("2021-01-02", "2020-02-28"), names)
+    exec(text.replace('"alps.archive"', repr(str(archive_path))).replace("2021-01-02", "2020-02-28"), names)
     day = date(2020, 2, 28)
     assert float(names["highest"]) == np.nanmax(archive.pm25(day))
     assert names["warmth"].dims == ("time",)
+    assert names["start"] == day
+    assert names["two_days_later"].shape == (30, 21, 21)
     assert names["warmth"].sizes["time"] == 5

@@ -11,7 +11,8 @@ from cranpm.archive import repository
 from cranpm.archive.day_data import Statics
 from cranpm.archive.days_ahead import DaysAhead
 from cranpm.archive.layout import create_archive
-from cranpm.archive.store import Archive, ArchiveInMemory, ArchiveWriter, describe
+from cranpm.archive.store import Archive, ArchiveInMemory, describe
+from cranpm.archive.writer import ArchiveWriter
 from cranpm.core.channels import PAPER_CHANNELS, channels_of
 from cranpm.core.errors import CranpmError
 
@@ -164,3 +165,26 @@ def test_in_memory_forecasts_are_the_same_and_cannot_be_changed(path):
     assert field is kept.ahead.fields(FIRST, 1, "weather")
     with pytest.raises(ValueError, match="read-only"):
         field[0] = 1
+
+
+def test_xarray_shows_forecasts_by_start_day_and_lead(path):
+    composition = run("composition", (1, 3), model="cams-global")
+    put_ahead(path, composition)
+    later = FIRST + timedelta(days=4)
+    put_ahead(path, run("composition", (1,), day=later, reference=MIDNIGHT + timedelta(days=4)), day=later)
+    tree = Archive(path).to_xarray()
+    assert "ahead/weather" not in tree.groups
+    found = tree["ahead/composition"].to_dataset()
+    assert found.lead.values.tolist() == [1, 3]
+    assert found.sizes["time"] == 2
+    assert found.cams_o3.attrs["units"] == "ug m-3"
+    assert np.array_equal(found.cams_pm10.sel(lead=3)[0].compute(), composition.fields[3][1])
+    assert found.cams_pm10.sel(lead=3)[1].isnull().all()
+
+
+def test_two_runs_of_one_group_are_refused_and_fields_are_stored_as_they_are_compared(path):
+    with pytest.raises(CranpmError, match=f"one run of weather for {FIRST}; found several"):
+        put_ahead(path, run(), run(seed=1))
+    precise = replace(run(), fields={1: run().fields[1].astype(np.float64) + 1e-9})
+    first = put_ahead(path, precise)
+    assert put_ahead(path, precise) == first

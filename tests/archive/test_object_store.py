@@ -14,7 +14,8 @@ from sample_days import FIRST, PRODUCER, SMALL, STATIONS, make_day
 from cranpm.archive import repository
 from cranpm.archive.day_data import Statics
 from cranpm.archive.layout import create_archive
-from cranpm.archive.store import Archive, ArchiveWriter, describe
+from cranpm.archive.store import Archive, describe
+from cranpm.archive.writer import ArchiveWriter
 from cranpm.core.errors import CranpmError
 
 

@@ -22,7 +22,8 @@ from sample_days import FIRST, PRODUCER, SMALL, STATIONS, make_day
 from cranpm.archive import repository
 from cranpm.archive.day_data import Quality, Statics
 from cranpm.archive.layout import create_archive
-from cranpm.archive.store import Archive, ArchiveInMemory, ArchiveWriter, describe
+from cranpm.archive.store import Archive, ArchiveInMemory, describe
+from cranpm.archive.writer import ArchiveWriter
 from cranpm.core.channels import PAPER_CHANNELS, Channel
 from cranpm.core.errors import CranpmError
 from cranpm.core.packing import ARCHIVED
@@ -203,7 +204,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from datetime import timedelta
 from sample_days import FIRST, make_day
-from cranpm.archive.store import ArchiveWriter
+from cranpm.archive.writer import ArchiveWriter
 with ArchiveWriter(sys.argv[2]) as writer:
     for number in range(400):
         writer.put(make_day(FIRST + timedelta(days=number)))
@@ -249,7 +250,7 @@ sys.path.insert(0, sys.argv[1])
 from datetime import timedelta
 from sample_days import FIRST, make_day
 from cranpm.core.errors import CranpmError
-from cranpm.archive.store import ArchiveWriter
+from cranpm.archive.writer import ArchiveWriter
 with ArchiveWriter(sys.argv[2]) as writer:
     writer.put(make_day(FIRST))
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -9,7 +9,8 @@ import pytest
 from paper_channels import INDEX
 
 from cranpm.archive.days_ahead import DaysAhead
-from cranpm.archive.store import Archive, ArchiveWriter
+from cranpm.archive.store import Archive
+from cranpm.archive.writer import ArchiveWriter
 from cranpm.baselines import simple
 from cranpm.baselines.simple.cams import ANALYSIS
 from cranpm.core.interpolation import refine

@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 import time
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,6 +18,7 @@ from command import run_cli
 from paper_channels import INDEX
 from sample_days import SETTINGS
 
+from cranpm.archive.days_ahead import RunRecord
 from cranpm.archive.store import SIMULATION, Archive
 from cranpm.core.channels import LEVELS_HPA
 from cranpm.core.cluster import Pool, open_pool
@@ -31,6 +33,7 @@ from cranpm.experiments.spec import PLANS, Experiment, differences, jobs, load_e
 from cranpm.experiments.worlds import make_worlds, scored_days, world_place
 from cranpm.network.scaling import typical_scales
 from cranpm.simulate import SimulationSettings
+from cranpm.simulate.forecast import FORECAST_VERSION, MODELS
 from cranpm.simulate.job import _producer, simulate_archive
 from cranpm.training.inputs import Inputs
 from cranpm.training.recipe import load_settings
@@ -256,6 +259,18 @@ ALPS = SimpleNamespace(
 """The archive that `make experiments` simulates, as far as runs are named by it."""
 
 
+def simulated_run(day, group):
+    """A forecast run of the simulator, as far as runs of experiments are named by it."""
+    facts = {"source": "simulation", "forecast_version": FORECAST_VERSION}
+    return RunRecord(MODELS[group], datetime(day.year, day.month, day.day), (1, 2, 3, 4, 5), None, facts)
+
+
+FOUR_YEARS = SimpleNamespace(
+    **vars(ALPS) | {"days": list(parse_days("2019-01-01..2022-12-31")), "ahead": SimpleNamespace(run=simulated_run)}
+)
+"""The one for the days ahead."""
+
+
 PUBLISHED = sorted(path.stem for path in PLANS.glob("*.toml"))
 
 
@@ -273,7 +288,8 @@ def test_every_table_in_the_repository_is_made_again_from_the_data(name):
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_no_run_in_the_repository_is_done_again(name):
     """Its settings, read as they are understood now, are those of the experiment."""
-    wanted = {job.identity for job in jobs(load_experiment(name), ALPS)}
+    archive = FOUR_YEARS if name == "ahead" else ALPS
+    wanted = {job.identity for job in jobs(load_experiment(name), archive)}
     assert wanted == set(outcomes_of(read_results(RESULTS / name)))
 
 
@@ -407,3 +423,29 @@ def test_other_worlds_have_the_same_days_and_another_truth(month, tmp_path):
     assert float(world.elevation().max()) == 0
     assert world.attributes["producer"]["seed"] == month.attributes["producer"]["seed"]
     assert not np.array_equal(world.pm25(month.days[1]), month.pm25(month.days[1]), equal_nan=True)
+
+
+def test_rows_with_other_leads_are_tested_on_the_same_days(month, tmp_path):
+    plan = tmp_path / "leads.toml"
+    plan.write_text(
+        TINY.replace('reference = "whole"', 'reference = "whole"').split("[[rows]]")[0]
+        + '[[rows]]\nname = "whole"\n\n[[rows]]\nname = "further"\nset = ["network.leads=[1,2,3,4]"]\n'
+    )
+    experiment = load_experiment(str(plan))
+    every = jobs(experiment, month)
+    assert {job.leads for job in every} == {(1, 2, 3, 4)}
+    study = Study(experiment, every, tmp_path / "out" / "leads")
+    run_all([study], month, tmp_path / "work", Pool())
+    results = read_results(study.folder)
+    (whole,), (further,) = results.of("whole"), results.of("further")
+    assert whole.days == further.days
+    assert (whole.leads, further.leads) == ((1, 2, 3), (1, 2, 3, 4))
+    header, first, second, *baselines = [tables(results)[0].header, *tables(results)[0].rows]
+    assert header[-3] == "T+4 RMSE"
+    assert first[-3:] == ("", "", "")
+    assert float(second[-3]) > 0
+    assert all(float(row[-3]) > 0 for row in baselines)
+    assert set(outcomes_of(results)) == {job.identity for job in every}
+    others = jobs(experiment.model_copy(update={"rows": experiment.rows[:1]}), month)
+    assert others[0].run == every[0].run
+    assert others[0].scoring != every[0].scoring

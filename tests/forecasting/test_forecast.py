@@ -19,7 +19,8 @@ from sample_days import PRODUCER, SMALL, STATIONS, make_day
 import cranpm
 from cranpm.archive.day_data import Quality, Statics
 from cranpm.archive.layout import create_archive
-from cranpm.archive.store import Archive, ArchiveWriter
+from cranpm.archive.store import Archive
+from cranpm.archive.writer import ArchiveWriter
 from cranpm.baselines import Persistence
 from cranpm.core.days import parse_leads
 from cranpm.core.errors import CranpmError

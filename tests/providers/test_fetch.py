@@ -83,17 +83,6 @@ class Provider(BaseHTTPRequestHandler):
             same = {"size": len(DATA), "checksum": f"md5:{checksum}"}
             files = [{"key": name, **same, "links": {"self": f"{here}/plain/{name}"}} for name in names]
             self.answer(200, {"files": files})
-        elif path.endswith(".index"):
-            lines = [
-                {"levtype": "sfc", "param": "2t", "_offset": 100, "_length": 50},
-                {"levtype": "pl", "param": "gh", "levelist": "500", "_offset": 700, "_length": 30},
-                {"levtype": "pl", "param": "gh", "levelist": "300", "_offset": 0, "_length": 10},
-                {"levtype": "sfc", "param": "msl", "_offset": 0, "_length": 10},
-            ]
-            self.answer(200, "\n".join(map(json.dumps, lines)).encode())
-        elif path.endswith(".grib2"):
-            start, end = map(int, self.headers["Range"].removeprefix("bytes=").split("-"))
-            self.answer(206, DATA[start : end + 1])
         elif path.startswith("/plain/"):
             self.plain(path)
         else:
@@ -272,14 +261,6 @@ def test_stations_by_their_list(server, wait, tmp_path):
     with pytest.raises(CranpmError, match="addresses of Parquet files"):
         fetch([local], tmp_path, wait)
     assert server.state["posted"][0][1]["countries"] == ["CZ"]
-
-
-def test_open_data_by_their_index(server, wait, tmp_path):
-    (request,) = plan("ifs", FetchQuery([date(2022, 1, 5)], EUROPE))
-    assert len(request.ask["index"]) == 9
-    local = replace(request, ask={**request.ask, "index": [f"{server.url}/f/0h", f"{server.url}/f/3h"]})
-    (path,) = fetch([local], tmp_path, wait)
-    assert path.read_bytes() == (DATA[100:150] + DATA[700:730]) * 2
 
 
 def test_a_tile_over_the_sea_is_no_error(server, wait, tmp_path):

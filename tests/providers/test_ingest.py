@@ -757,36 +757,37 @@ def grib_message(name, level, step, value, day=20210105):
 
 
 def test_open_data_of_the_forecast(tmp_path):
-    """Heights become geopotential; rain, which counts from the start, is taken apart; every three hours will do."""
-    steps = range(0, 25, 3)
+    """Heights become geopotential; rain, which counts from the start, is what a day adds; three hours will do."""
+    steps = range(0, 49, 3)
     data = b"".join(grib_message("gh", 500, step, 5500 + step) for step in steps)
-    data += b"".join(grib_message("tp", 0, step, step**2 / 1e4) for step in steps if step)
+    data += b"".join(grib_message("tp", 0, step, step**2 / 1e5) for step in steps if step)
     found = grib.variables(path_with(tmp_path / "ifs.grib2", data), "ifs")
     height, rain = (
         Timeline(name, [v for v in found if v.quantity.name == name], level)
         for name, level in (("gh", 500.0), ("tp", 0.0))
     )
-    day = date(2021, 1, 5)
     assert set(found[0].versions) == {OPERATIONAL}
-    assert found[1].sum_hours == 3
+    assert [(v.model, v.start.item().day, v.accumulated) for v in found] == [("ifs", 5, False), ("ifs", 5, True)]
     assert np.allclose(found[0].file_grid.lon, [-5, -4.75, -4.5, -4.25])
-    mean, _, note = era5_day(height, CHANNELS["z500"], day, False)
-    assert note == ""
-    assert np.allclose(mean, 9.80665 * (5500 + np.mean(range(0, 24, 3))))
-    times, _ = rain.present(day, rain.step(day), False, ends=True)
-    assert np.allclose(rain.fields(times)[:, 0, 0], np.diff([step**2 / 1e4 for step in steps]), atol=1e-6)
+    for day, begin in ((date(2021, 1, 5), 0), (date(2021, 1, 6), 24)):
+        mean, _, note = era5_day(height, CHANNELS["z500"], day, False)
+        assert note == ""
+        assert np.allclose(mean, 9.80665 * (5500 + begin + np.mean(range(0, 24, 3))))
+        total, _, _ = era5_day(rain, CHANNELS["tp"], day, False)
+        assert np.allclose(total, ((begin + 24) ** 2 - begin**2) / 1e5, atol=1e-6)
 
 
-def test_forecasts_of_two_days_and_the_shorter_lead(tmp_path):
-    """Step 24 of one run and step 0 of the next are for the same hour."""
-    for day in (20210105, 20210106):
-        data = b"".join(grib_message("gh", 500, step, 5500 + step + day % 10, day) for step in range(0, 25, 3))
-        path_with(tmp_path / f"{day}.grib2", data)
-    found = [v for path in sorted(tmp_path.iterdir()) for v in grib.variables(path, path.name)]
-    line = Timeline("gh", found, 500.0)
-    midnight = np.datetime64("2021-01-06T00:00:00")
-    assert line.fields([midnight])[0, 0, 0] == pytest.approx(9.80665 * 5506, rel=1e-4)
-    assert line.longest_lead(sorted(line.moments)) == 24
+def test_forecasts_of_two_days_are_two_variables(tmp_path):
+    """Step 24 of one run and step 0 of the next are for the same hour, and stay apart, also within a file."""
+    data = b"".join(
+        grib_message("gh", 500, step, 5500 + step + day % 10, day)
+        for day in (20210105, 20210106)
+        for step in range(0, 25, 3)
+    )
+    one, other = grib.variables(path_with(tmp_path / "both.grib2", data), "both")
+    assert (one.times[-1], one.leads[-1]) == (other.times[0], 24) == (np.datetime64("2021-01-06T00:00:00"), 24)
+    assert one.read(np.array([8]))[0, 0, 0] == pytest.approx(5529, rel=1e-5)
+    assert other.read(np.array([0]))[0, 0, 0] == pytest.approx(5506, rel=1e-5)
 
 
 def test_a_day_out_of_a_zarr_of_the_globe(tmp_path):

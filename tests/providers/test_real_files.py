@@ -5,6 +5,7 @@ import gzip
 import os
 import zipfile
 from collections import defaultdict
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -26,6 +27,8 @@ from cranpm.providers.quantities import BY_ALIAS, Quantity
 from cranpm.providers.readers import grib, netcdf
 from cranpm.providers.readers.files import Piece
 from cranpm.providers.timeline import Timeline
+
+import eccodes  # isort: skip  after PROJ's other users
 
 REAL = (Path(os.environ.get("CRANPM_SHARED", Path(__file__).parents[3] / "shared")) / "realdata").resolve()
 pytestmark = pytest.mark.skipif(
@@ -55,6 +58,10 @@ def timeline(path, name, kind="surface", level=0.0):
     return Timeline(
         name, [v for v in netcdf.variables(REAL / path, path) if v.quantity.name == name and v.kind == kind], level
     )
+
+
+def gridded(*paths):
+    return Gridded([variable for path in paths for variable in netcdf.variables(REAL / path, path)])
 
 
 def test_grib_and_netcdf_of_one_request_are_the_same():
@@ -155,7 +162,7 @@ def test_cams_in_kilograms():
 
 
 def test_a_mixing_ratio_needs_the_density_of_air():
-    files = Gridded([Piece(REAL / "cams/new-ads_eac4_milan_no2.nc"), Piece(REAL / "cams/new-ads_eac4_milan_temp.nc")])
+    files = gridded("cams/new-ads_eac4_milan_no2.nc", "cams/new-ads_eac4_milan_temp.nc")
     line = files.lowest("no2")
     with pytest.raises(CranpmError, match="sp beside the mixing ratio"):
         concentration(files, line, sorted(line.moments)[:8])
@@ -164,7 +171,7 @@ def test_a_mixing_ratio_needs_the_density_of_air():
 def test_a_mixing_ratio_by_hand():
     """1e-8 kg kg-1 in dry air of 101325 Pa and 288.15 K: 101325 / (287.05 x 288.15) = 1.22500 kg m-3, 12.25 ug m-3."""
     assert (GAS_CONSTANT, VAPOUR) == (287.05, 0.608)
-    files = Gridded([Piece(REAL / "cams/new-ads_eac4_milan_no2.nc")])
+    files = gridded("cams/new-ads_eac4_milan_no2.nc")
     gas = files.lowest("no2")
     times = sorted(gas.moments)[:2]
 
@@ -239,9 +246,10 @@ def test_the_whole_domain_of_the_european_analysis_wraps():
 
 
 def test_open_data_of_ecmwf():
-    """CCSDS packing, the globe from 180 degrees on; rain of a file with one step is the sum of all hours before it."""
+    """CCSDS packing, the globe from 180 degrees on; rain is the sum of all hours since the run began."""
     (rain,) = grib.variables(next((REAL / "ifs").glob("*_tp_*")), "tp")
-    assert (rain.sum_hours, rain.unit, set(rain.versions)) == (24.0, "m", {"oper"})
+    assert (rain.accumulated, rain.unit, set(rain.versions)) == (True, "m", {"oper"})
+    assert (rain.model, rain.start.item()) == ("ifs", datetime(2026, 7, 16, 12))
     assert rain.file_grid.grid("tp").shape == (721, 1440)
     assert rain.file_grid.lon[0] == -180
     total = everything(rain)[0]
@@ -251,6 +259,34 @@ def test_open_data_of_ecmwf():
     values = everything(warmth)[0]
     rows = {name: round((90 - lat) / 0.25) for name, lat in (("equator", 0), ("pole", 80))}
     assert values[rows["equator"]].mean() > 295 > 265 > values[rows["pole"]].mean()
+
+
+@pytest.mark.parametrize(("pattern", "name"), [("*_tp_*", "tp"), ("*2t*", "2t")])
+def test_open_data_value_by_value_as_eccodes_reads_them(pattern, name):
+    """Point by point with the coordinates that eccodes gives each value: no row, column or longitude is off."""
+    path = next((REAL / "ifs").glob(pattern))
+    (found,) = grib.variables(path, name)
+    mine = dict(zip(("lat", "lon"), np.meshgrid(found.file_grid.lat, found.file_grid.lon, indexing="ij"), strict=True))
+    values = everything(found)[0]
+    with path.open("rb") as file:
+        while (message := eccodes.codes_grib_new_from_file(file)) is not None:
+            if eccodes.codes_get(message, "shortName") == name:
+                lat, lon, wanted = (
+                    np.array(eccodes.codes_get_array(message, key)) for key in ("latitudes", "longitudes", "values")
+                )
+            eccodes.codes_release(message)
+    assert lon[0] in (180, -180)  # as eccodes of this or that version says it
+    order = np.lexsort((np.where(lon >= 180, lon - 360, lon), -lat))
+    assert np.allclose(mine["lat"].ravel(), lat[order])
+    assert np.allclose(mine["lon"].ravel(), np.where(lon >= 180, lon - 360, lon)[order])
+    assert np.allclose(values.ravel(), wanted[order], rtol=1e-6, atol=1e-9)
+    near = replace(found, file_grid=found.file_grid.cut(Domain("alps", 50, 4, 42, 16)))
+    rows, cols = (
+        np.flatnonzero(np.isin(all_, part))
+        for all_, part in ((found.file_grid.lat, near.file_grid.lat), (found.file_grid.lon, near.file_grid.lon))
+    )
+    assert (len(rows), len(cols)) == (37, 53)
+    assert np.array_equal(everything(near)[0], values[np.ix_(rows, cols)])
 
 
 # Stations

@@ -14,7 +14,8 @@ from sample_days import FIRST, PRODUCER, SMALL, STATIONS, make_day
 
 from cranpm.archive.day_data import Statics
 from cranpm.archive.layout import create_archive
-from cranpm.archive.store import Archive, ArchiveWriter
+from cranpm.archive.store import Archive
+from cranpm.archive.writer import ArchiveWriter
 from cranpm.core.days import DayRange
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import DOMAINS, Grid

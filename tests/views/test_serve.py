@@ -27,7 +27,7 @@ from PIL import Image
 from rio_tiler.io import Reader
 
 from cranpm.archive.day_data import DayData
-from cranpm.archive.store import ArchiveWriter
+from cranpm.archive.writer import ArchiveWriter
 from cranpm.core.errors import CranpmError
 from cranpm.core.files import write_sums
 from cranpm.core.grid import Grid

@@ -9,7 +9,7 @@ import dask.array
 import numpy as np
 import xarray
 
-from cranpm.core.channels import STANDARD_NAMES, Channel
+from cranpm.core.channels import GROUPS, STANDARD_NAMES, Channel
 from cranpm.core.grid import Array, Grid
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ AXES = {
 
 
 def to_tree(archive: "Archive") -> xarray.DataTree:
-    """The groups `fine`, `coarse` and `stations` of an archive; see `Archive.to_xarray`."""
+    """The groups `fine`, `coarse`, `stations` and `ahead` of an archive; see `Archive.to_xarray`."""
     common = {
         "Conventions": "CF-1.11",
         "title": f"cranpm archive of {archive.domain}",
@@ -45,6 +45,7 @@ def to_tree(archive: "Archive") -> xarray.DataTree:
         "history": f"version {archive.snapshot}, written by cranpm {archive.attributes['cranpm_version']}",
     }
     groups = {"fine": _fine(archive), "coarse": _coarse(archive), "stations": _stations(archive)}
+    groups |= {f"ahead/{name}": _ahead(archive, name) for name in GROUPS if archive.ahead.days(name)}
     tree = {name: group.assign_attrs(common) for name, group in groups.items()}
     return xarray.DataTree.from_dict({"/": xarray.Dataset(attrs=common), **tree})
 
@@ -64,6 +65,31 @@ def _coarse(archive: "Archive") -> xarray.Dataset:
         for index, channel in enumerate(archive.channels)
     }
     return _on_grid(archive.days, grid).assign({**variables, **_constants(archive, "coarse", "land_fraction", grid)})
+
+
+def _ahead(archive: "Archive", group: str) -> xarray.Dataset:
+    """Forecasts by start day (`time`) and lead; NaN where a start day has none for a lead."""
+    days, grid, channels = archive.ahead.days(group), archive.domain.coarse, archive.ahead.channels(group)
+    leads = sorted({lead for day in days for lead in archive.ahead.leads(day, group)})
+
+    shape = (len(leads), len(channels), *grid.shape)
+    stacked = _blocks(partial(_read_ahead, archive, group, leads, shape), days, shape)
+    variables = {
+        channel.name: (("time", "lead", "lat", "lon"), stacked[:, :, index], _channel_attributes(channel))
+        for index, channel in enumerate(channels)
+    }
+    about = {"standard_name": "forecast_period", "long_name": "days from the start day", "units": "days"}
+    dataset = _on_grid(days, grid).assign_coords(lead=("lead", np.array(leads, np.int32), about))
+    dataset["time"].attrs["long_name"] = "middle of the start day"
+    return dataset.assign(variables)
+
+
+def _read_ahead(archive: "Archive", group: str, leads: list[int], shape: tuple[int, ...], day: date) -> Array:
+    """(lead, channel, rows, cols) of one start day, NaN where it has no forecast."""
+    fields = np.full(shape, np.nan, np.float32)
+    for lead in archive.ahead.leads(day, group):
+        fields[leads.index(lead)] = archive.ahead.fields(day, lead, group)
+    return fields
 
 
 def _stations(archive: "Archive") -> xarray.Dataset:
@@ -141,17 +167,19 @@ def _constants(archive: "Archive", group: str, land: str, grid: Grid) -> dict[st
 
 def _by_day(archive: "Archive", reader: str, shape: tuple[int, ...]) -> Blocks:
     """(day, ...) float32 by a method of the archive that reads one day; one chunk per day."""
-    days = archive.days
+    return _blocks(getattr(archive, reader), archive.days, shape)
+
+
+def _blocks(read: Callable[[date], Array], days: Sequence[date], shape: tuple[int, ...]) -> Blocks:
+    """(day, ...) float32 by a function that reads one day; one chunk per day."""
     if not days:
         return np.empty((0, *shape), np.float32)
     chunks = ((1,) * len(days), *((size,) for size in shape))
-    read = partial(_read_day, archive, reader, days)
-    return map_blocks(read, chunks=chunks, meta=np.empty((0,) * len(chunks), np.float32))
+    return map_blocks(partial(_read_day, read, days), chunks=chunks, meta=np.empty((0,) * len(chunks), np.float32))
 
 
-def _read_day(archive: "Archive", reader: str, days: list[date], block_id: tuple[int, ...]) -> Array:
-    field: Array = getattr(archive, reader)(days[block_id[0]])
-    return field[None]
+def _read_day(read: Callable[[date], Array], days: Sequence[date], block_id: tuple[int, ...]) -> Array:
+    return read(days[block_id[0]])[None]
 
 
 def _whole(archive: "Archive", path: str, shape: tuple[int, int]) -> Blocks:

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cranpm.cli.console import DATA, ArchivePath, AsJson, Overrides, Quiet, app, out, progress_bar
+from cranpm.cli.ingesting import export_files
 from cranpm.core.days import LEADS, LONGEST_LEAD
 from cranpm.core.errors import CranpmError
 
@@ -57,6 +58,10 @@ def simulate(
             " number, or 5 for a new archive.",
         ),
     ] = None,
+    native: Annotated[
+        Path | None,
+        typer.Option(help="Write the days in the providers' formats to this folder, too, as `cranpm export` does."),
+    ] = None,
     report: Annotated[bool, typer.Option("--report", help="Print how realistic the days are.")] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -79,6 +84,8 @@ def simulate(
     counted = parse_leads(leads)
     extra = [*(override or ()), *([f"simulation.world={world}"] if world else [])]
     job = load(SimulationJob, settings, extra, domain=domain, days=days, channels=channel, ahead=ahead)
+    if archive is None and native is not None:
+        raise CranpmError(expected="an ARCHIVE with --native", found="none", remedy="Name where to store the days.")
     if archive is None and not report:
         raise CranpmError(expected="an ARCHIVE or --report", found="neither", remedy="Name where to store the days.")
     if archive is not None:
@@ -88,6 +95,8 @@ def simulate(
         if not as_json:
             kept = len(wanted) - added
             print(f"{archive}: {added} days added" + (f", {kept} were there already" if kept else ""))
+        if native is not None:
+            export_files(archive, native, wanted, as_json)
     if report:
         with progress_bar(f"sample {job.domain.name}", len(job.days), quiet) as advance:
             _print_report(realism.judge(sample(job, archive, advance), counted), as_json)

@@ -146,6 +146,26 @@ def ingest(domain: BenchDomain = "europe", as_json: AsJson = False) -> None:
 
 
 @bench_app.command()
+def ahead(
+    settings: Annotated[Path, typer.Option(help="Settings of the run whose steps are measured.")] = Path("alps.toml"),
+    preset: Preset = "paper",
+    domain: BenchDomain = "europe",
+    as_json: AsJson = False,
+) -> None:
+    """What forecasts of the days ahead cost: a training step and a forecast against those without, and ingestion."""
+    bench = _benchmarks()
+    from cranpm.training import load_settings
+
+    with err.status("measuring steps of training"):
+        facts = bench.bench_step(load_settings(settings))
+    with err.status(f"forecasting with {preset}"):
+        facts |= bench.bench_forecast_ahead(chosen(preset, None), domain)
+    with err.status("writing forecasts of a start day as files and ingesting them"):
+        facts |= bench.bench_ingest_ahead(domain)
+    _print_facts("ahead", facts, as_json)
+
+
+@bench_app.command()
 def scaling(
     preset: Preset = "paper",
     picture: Annotated[Path | None, typer.Option("--out", help="Draw it into this PNG.")] = None,

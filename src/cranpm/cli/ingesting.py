@@ -12,7 +12,11 @@ from cranpm.cli.console import DATA, ArchivePath, AsJson, Cluster, Quiet, app, e
 from cranpm.core.files import write_whole
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import date
+
     from cranpm.providers.ingest import IngestReport
+    from cranpm.providers.ingest_ahead import AheadReport
 
 Places = Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders or files, in any order.")]
 
@@ -65,6 +69,17 @@ def ingest(
     degrade: Annotated[
         bool, typer.Option("--degrade", help="Store days that lack hours, levels or channels, marked as degraded.")
     ] = False,
+    leads: Annotated[
+        int, typer.Option(min=1, max=30, help="Days after each start day for which forecasts are stored, at most.")
+    ] = 5,
+    next_morning: Annotated[
+        bool,
+        typer.Option(
+            "--next-morning",
+            help="Let the forecast that began at 00 UTC of the next morning serve a start day. "
+            "Without it the newest one that began on the start day does.",
+        ),
+    ] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="Local processes. Default: one per core.")] = None,
     cluster: Cluster = None,
     report_file: Annotated[Path | None, typer.Option("--report", help="Write the report as JSON, too.")] = None,
@@ -72,12 +87,15 @@ def ingest(
 ) -> None:
     """Make days of providers' files and store them in an archive; a new archive also needs elevation and stations.
 
-    Days that were made of the same files are left as they are. A day appears whole or not at all, and a good day is
-    never replaced by a degraded one. The exit code is 1 if a file, a day or measurements of stations were refused.
+    Files of forecast models are stored, too: the weather and the composition of the days after each start day, from one
+    run each. A later run replaces an earlier one. Days that were made of the same files are left as they are. A day
+    appears whole or not at all, and a good day is never replaced by a degraded one. The exit code is 1 if a file, a
+    day, a forecast or measurements of stations were refused.
     """
     from cranpm.core.cluster import open_pool
     from cranpm.core.days import parse_days
     from cranpm.core.grid import parse_domain
+    from cranpm.providers.ahead import AheadOptions
     from cranpm.providers.ingest import ingest as fill
 
     with open_pool(jobs or os.cpu_count() or 1, cluster) as pool, progress_bar("ingest", 1, quiet) as bar:
@@ -94,13 +112,14 @@ def ingest(
             parse_days(days) if days else None,
             channels=channel or (),
             degrade=degrade,
+            ahead=AheadOptions(leads, next_morning),
             pool=pool,
             on_day=on_day,
         )
     if report_file:
         write_whole(report_file, json.dumps(report.to_json(), indent=1) + "\n")
     _print_report(report)
-    if report.refused_files or report.refused_days or report.station_problems:
+    if report.refused_files or report.refused_days or report.station_problems or report.ahead.refused:
         raise typer.Exit(1)
 
 
@@ -120,7 +139,21 @@ def _print_report(report: "IngestReport") -> None:
         print(f"{len(report.kept)} good days were kept: these files would have degraded them")
     if report.unknown_stations:
         print(f"{len(report.unknown_stations)} stations are not in the archive and were left out")
+    _print_ahead(report.ahead)
     print(f"{len(report.stored)} days stored, {len(report.unchanged)} unchanged, {len(report.refused_days)} refused")
+
+
+def _print_ahead(report: "AheadReport") -> None:
+    """What became of forecasts of the days ahead; of those that were stored, one line each."""
+    named = {"refused": "refused forecast", "stored": "forecast", "partial": "fewer leads", "kept": "forecast kept"}
+    for part, word in named.items():
+        for (day, group), text in sorted(getattr(report, part).items()):
+            print(f"{word}: {day} {group}: {printable(text)}")
+    for note in report.notes:
+        print(f"no forecast: {printable(note)}")
+    if report.stored or report.unchanged or report.refused:
+        counts = (len(report.stored), len(report.unchanged), len(report.refused))
+        print("{} forecasts of days ahead stored, {} unchanged, {} refused".format(*counts))
 
 
 @app.command(rich_help_panel=DATA)
@@ -134,26 +167,37 @@ def fetch(
     channel: Annotated[
         list[str] | None, typer.Option(help="Fetch this channel too, as blh; repeat for several.")
     ] = None,
+    leads: Annotated[
+        int, typer.Option(min=1, max=30, help="Of forecasts: days after the start day, as far as the model goes.")
+    ] = 5,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the exact requests and their size, and stop.")
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Download a provider's files; finished files are kept, interrupted downloads resume."""
+    """Download a provider's files; finished files are kept, interrupted downloads resume.
+
+    Days that the provider cannot have are refused, and the source that has them is named.
+    """
+    from datetime import UTC, datetime
+
     from cranpm.core.days import parse_days
     from cranpm.core.errors import CranpmError
     from cranpm.core.grid import parse_domain
     from cranpm.providers import PROVIDERS
+    from cranpm.providers.fetch import doubts, plan
     from cranpm.providers.fetch import fetch as get
-    from cranpm.providers.fetch import plan
     from cranpm.providers.provider import FetchQuery
     from cranpm.providers.request import Request
 
     if days is None and PROVIDERS[provider].needs_days:
         raise CranpmError(expected=f"days for {provider}", found="none", remedy="Add --days 2022-01-01..2022-01-31.")
     span = list(parse_days(days)) if days else []
-    query = FetchQuery(span, parse_domain(domain), country or (), location or (), channel or ())
+    today = datetime.now(UTC).date()
+    query = FetchQuery(span, parse_domain(domain), country or (), location or (), channel or (), leads, today)
     wanted = plan(provider, query)
+    for doubt in doubts(provider, query):
+        print(f"warning: {doubt}")
     if dry_run:
         for request in wanted:
             print(json.dumps({"file": request.name, **request.ask}))
@@ -176,12 +220,26 @@ def export(
     folder: Annotated[Path, typer.Option("--to", help="Folder for the files.")],
     days: Annotated[str | None, typer.Option(help="A day, a year or FIRST..LAST. Default: all days.")] = None,
 ) -> None:
-    """Write days of a simulated archive as the providers would send them, to try ingestion without their servers."""
-    from cranpm.archive.store import Archive
+    """Write days of a simulated archive as the providers would send them, to try ingestion without their servers.
+
+    Forecasts of the days ahead, where the archive holds some, are written as they lie on the providers' servers: `ifs`,
+    `hres.zarr` and `cams-europe`.
+    """
     from cranpm.core.days import parse_days
+
+    export_files(archive, folder, list(parse_days(days)) if days else None)
+
+
+def export_files(archive: str, folder: Path, days: "Sequence[date] | None" = None, quiet: bool = False) -> None:
+    """Write days of an archive, all by default, in the providers' formats, and print what was written."""
+    from cranpm.archive.store import Archive
     from cranpm.providers.export import write_provider_files
 
     opened = Archive(archive)
-    wanted = list(parse_days(days)) if days else opened.days
-    write_provider_files(opened, wanted, folder)
+    wanted = opened.days if days is None else days
+    forecasts = write_provider_files(opened, wanted, folder)
+    if quiet:
+        return
     print(f"files of {len(wanted)} days in {folder}")
+    for name, count in forecasts.items():
+        print(f"forecasts from {count} start days in {folder / name}")

@@ -62,7 +62,7 @@ def rows_table(results: Results) -> TextTable:
         if row.against is not None:
             cells = [(rmse, f"{change} against {row.against}", alone) for rmse, change, alone in cells]
         rows.append((row.name, *(cell for of_lead in cells for cell in of_lead)))
-    baselines = {lead: results.first_with(lead) for lead in leads}
+    baselines = {lead: reference[0] if lead in reference[0].leads else results.first_with(lead) for lead in leads}
     for name in [name for name in reference[0].sums if name != NETWORK]:
         rows.append((name, *(cell for lead in leads for cell in (f"{baselines[lead].rmse(lead, name):.2f}", "", ""))))
     seeds = len(result.seeds)
@@ -123,5 +123,11 @@ def spread(values: list[float]) -> str:
 
 def _change(own: list[ErrorSums], reference: list[ErrorSums], lead: int) -> Interval:
     """Over the same days, all seeds together."""
+    if any(one.days != reference[0].days for one in (*own, *reference)):
+        raise CranpmError(
+            expected="rows that were tested on the same days",
+            found="other days in one of them",
+            remedy="Remove the experiment's folder of results and give the command again: weights are kept in --work.",
+        )
     pair = [np.sum([scores.daily(lead)[:, :2] for scores in side], axis=0) for side in (own, reference)]
     return rmse_change(np.stack(pair, axis=1), resamples_for(own[0].days))

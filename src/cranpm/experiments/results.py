@@ -168,7 +168,7 @@ class Results:
         return [scores[condition] for run, scores in pairs if run.row == row]
 
     def first_with(self, lead: int) -> ErrorSums:
-        """The scores of any run that has a lead, as it is: baselines are the same in all of them."""
+        """The scores of the first run that has a lead, as it is: for baselines at leads that the reference lacks."""
         return next(scores[AS_IT_IS] for scores in self.scores if lead in scores[AS_IT_IS].leads)
 
     def outcomes(self) -> list[Outcome]:

@@ -14,6 +14,7 @@ from typing import Any
 from cranpm import __version__
 from cranpm.archive.store import Archive, ArchiveInMemory
 from cranpm.core.cluster import Pool
+from cranpm.core.days import usable
 from cranpm.core.errors import CranpmError
 from cranpm.core.settings import validate
 from cranpm.experiments.intervene import Intervened
@@ -82,7 +83,8 @@ def do(task: Task, archive: Archive, work: Path) -> Outcome:
     weights = load_weights(folder / "last")
     network, model = weights.network.eval(), settings.model
     days, each = experiment.score_days, experiment.score_tiles
-    tiles = fixed_tiles(archive.land(), model.tile_shape[0], material.test, days, each)
+    starts = usable(material.sound, settings.splits.test, job.leads)
+    tiles = fixed_tiles(archive.land(), model.tile_shape[0], starts, days, each)
     scores = {
         name: error_sums(score(network, inputs, tiles, model.leads, material.damped))
         for name, inputs in conditions(task, archive, work, weights.card)
@@ -211,14 +213,28 @@ def outcomes_of(results: Results) -> dict[tuple[str, str], Outcome]:
     Settings are read as the present software understands them, so that a setting that is new, or has another name
     now, leaves a run what it is.
     """
-    scoring, found = scoring_identity(results.result), {}
-    for outcome in results.outcomes():
-        try:
-            settings = validate(TrainSettings, outcome.run.settings)
-        except CranpmError:
-            continue  # of a software that knew other settings
-        found[run_identity(settings, outcome.run.learned_from), scoring] = outcome
-    return found
+    read = [(outcome, _settings(outcome)) for outcome in results.outcomes()]
+    known = [(outcome, settings) for outcome, settings in read if settings is not None]
+    scoring = _scoring(results.result, [settings for _, settings in known])
+    return {(run_identity(settings, outcome.run.learned_from), scoring): outcome for outcome, settings in known}
+
+
+def _settings(outcome: Outcome) -> TrainSettings | None:
+    """Those of a run; None where a software wrote them that knew other settings."""
+    try:
+        return validate(TrainSettings, outcome.run.settings)
+    except CranpmError:
+        return None
+
+
+def _scoring(result: ExperimentResult, settings: Sequence[TrainSettings]) -> str:
+    """The identity of a result's test; its leads are those of all rows, also of rows that have not ended."""
+    some = [one for one in settings if tuple(sorted(one.model.leads)) == result.leads]
+    whole = some[0] if some else None
+    if whole is None and settings:
+        network = settings[0].network.model_copy(update={"leads": result.leads})
+        whole = settings[0].model_copy(update={"network": network})
+    return scoring_identity(result, [*settings, *([whole] if whole else [])])
 
 
 def keep(study: Study, outcomes: Outcomes) -> None:
@@ -238,7 +254,7 @@ def _result(study: Study, runs: tuple[RunResult, ...]) -> ExperimentResult:
     experiment = study.experiment
     return ExperimentResult(
         **experiment.model_dump(),
-        leads=tuple(sorted({lead for job in study.jobs for lead in job.settings.model.leads})),
+        leads=study.jobs[0].leads,
         conditions=(AS_IT_IS, *experiment.interventions, *experiment.worlds),
         circumstances=Circumstances(date=date.today(), software=f"cranpm {__version__}", processor=processor),
         runs=runs,

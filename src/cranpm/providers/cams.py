@@ -1,10 +1,11 @@
-"""CAMS from the Atmosphere Data Store: global reanalysis (EAC4), global forecasts, European analysis and forecasts.
+"""CAMS from the Atmosphere Data Store: the global reanalysis (EAC4), and how all files of CAMS are read.
 
 Daily means of PM2.5, PM10, NO2, O3 and CO near the ground in ug m-3. Gases that come as mixing ratios are multiplied
 by the density of air at the same time, from surface pressure and the lowest level's temperature and humidity.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -13,9 +14,11 @@ import numpy as np
 from cranpm.core.channels import PAPER_CHANNELS
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array
+from cranpm.providers.ads import GASES, HOSTS, PAGE, PARTICLES, SERVICE, ads_request, area_around
+from cranpm.providers.availability import Availability
 from cranpm.providers.datastore import fetch_from_store
 from cranpm.providers.era5 import by_month
-from cranpm.providers.gridded import Gridded, read_channels, summary, variables
+from cranpm.providers.gridded import Gridded, Origins, read_channels, summary, variables
 from cranpm.providers.provider import DayReader, FetchQuery, FileSummary, Provider, Reading, ReadQuery
 from cranpm.providers.quantities import RATIOS
 from cranpm.providers.readers.files import Piece
@@ -28,11 +31,9 @@ GAS_CONSTANT, VAPOUR = 287.05, 0.608
 RATIO_RANGE = (-1e-12, 1e-4)
 LEAST_UGM3 = {"pm25": 0.05, "pm10": 0.05, "no2": 1e-3, "o3": 1.0, "co": 10.0}
 """That the most polluted place of a day has: less is another unit."""
-LONGEST_STEP, LONGEST_LEAD = 3, 24.0
-"""Hours between fields, and of forecasts, beyond which a day is less than good."""
-GB_A_FIELD = 4e-6
-"""Of 1,000 cells, about."""
-STEP = 0.75
+LONGEST_STEP = 3
+"""Hours between fields beyond which a day is less than good."""
+COLLECTION, STEP = "cams-global-reanalysis-eac4", 0.75
 
 
 class Cams(Provider):
@@ -41,26 +42,33 @@ class Cams(Provider):
     name, title, page = "cams", "CAMS", "cams.md"
     provides = tuple(SPECIES)
     whole_zip = True  # it is one request: its surface pressure is not ERA5's
-    hosts = {"Atmosphere Data Store": "https://ads.atmosphere.copernicus.eu"}  # noqa: RUF012
-    service = "https://ads.atmosphere.copernicus.eu/api"
-    licence = "https://ads.atmosphere.copernicus.eu/datasets/cams-global-reanalysis-eac4"
+    has = Availability(first=date(2003, 1, 1), late_days=90, usually_late_days=540)
+    hosts = HOSTS
+    service = SERVICE
+    licence = f"{PAGE}/{COLLECTION}"
     needs_key = True
 
     def recognise(self, piece: Piece) -> FileSummary | None:
-        found = variables(piece)
+        found = [variable for variable in variables(piece) if variable.start is None]
         if not any(variable.quantity.name in SPECIES.values() for variable in found):
             found = [variable for variable in found if variable.kind == "model"]  # what density is made of
         return summary(piece, self.name, found) if found else None
 
     def open(self, pieces: Sequence[Piece], query: ReadQuery) -> DayReader:
-        files = Gridded(pieces)
-        timelines = {channel: files.lowest(SPECIES[channel]) for channel in query.channels}
+        origins = Origins(pieces, query.domain)
+
+        def find(files: Gridded, channel: str) -> Timeline | None:
+            return files.lowest(SPECIES[channel])
+
+        def make(files: Gridded, timeline: Timeline, channel: str, day: date) -> tuple[Array, list[np.datetime64], str]:
+            return _day(files, timeline, SPECIES[channel], day, query.lenient)
 
         def day_of(day: date) -> Reading:
-            def make(channel: str, timeline: Timeline) -> tuple[Array, list[np.datetime64], str]:
-                return _day(files, timeline, SPECIES[channel], day, query.lenient)
-
-            return read_channels(timelines, make, day, self.name, query)
+            reading = read_channels(origins, find, make, day, self.name, query)
+            if query.run is None and reading.facts["models"]:
+                note = f"composition: a forecast ({', '.join(reading.facts['models'])}) instead of an analysis"
+                reading = replace(reading, notes=(*reading.notes, note))
+            return reading
 
         return day_of
 
@@ -68,43 +76,23 @@ class Cams(Provider):
         return fetch_from_store(self.service, request, target, wait)
 
     def requests(self, query: FetchQuery) -> list[Request]:
-        """EAC4, a month at a time; its area snaps inward, so it is asked for a little larger."""
-        domain = query.domain
-        area = [
-            float(min(90, np.ceil(domain.north / STEP) * STEP + STEP)),
-            float(max(-180, np.floor(domain.west / STEP) * STEP - STEP)),
-            float(max(-90, np.floor(domain.south / STEP) * STEP - STEP)),
-            float(min(180, np.ceil(domain.east / STEP) * STEP + STEP)),
-        ]
-        cells = (area[0] - area[2]) * (area[3] - area[1]) / STEP**2 / 1000
-        names = [
-            "particulate_matter_2.5um",
-            "particulate_matter_10um",
-            "surface_pressure",
-            "nitrogen_dioxide",
-            "ozone",
-            "carbon_monoxide",
-            "temperature",
-            "specific_humidity",
-        ]
-        collection = "cams-global-reanalysis-eac4"
+        """EAC4, a month at a time."""
+        names = [*PARTICLES, "surface_pressure", *GASES, "temperature", "specific_humidity"]
         return [
-            Request(
-                provider=self.name,
-                name=f"cams-eac4_{query.box}_{days[0]}_{days[-1]}.zip",
-                ask={
-                    "collection": collection,
-                    "request": {
-                        "variable": names,
-                        "model_level": ["60"],
-                        "date": [f"{days[0]}/{days[-1]}"],
-                        "time": [f"{hour:02d}:00" for hour in range(0, 24, 3)],
-                        "area": area,
-                        "data_format": "netcdf_zip",
-                    },
+            ads_request(
+                self.name,
+                f"cams-eac4_{query.box}_{days[0]}_{days[-1]}.zip",
+                COLLECTION,
+                {
+                    "variable": names,
+                    "model_level": ["60"],
+                    "date": [f"{days[0]}/{days[-1]}"],
+                    "time": [f"{hour:02d}:00" for hour in range(0, 24, 3)],
+                    "area": area_around(query.domain, STEP),
+                    "data_format": "netcdf_zip",
                 },
-                gigabytes=GB_A_FIELD * len(names) * 8 * len(days) * cells,
-                licence=f"https://ads.atmosphere.copernicus.eu/datasets/{collection}?tab=download#manage-licences",
+                len(names) * 8 * len(days),
+                STEP,
             )
             for days in by_month(query.days).values()
         ]
@@ -118,8 +106,6 @@ def _day(
     times, note = timeline.present(day, step if step <= LONGEST_STEP or lenient else 1, lenient)
     if step > LONGEST_STEP:
         note = note or f"{timeline.name}: {step}-hourly"
-    if timeline.longest_lead(times) > LONGEST_LEAD:
-        note = note or f"{timeline.name}: forecast {timeline.longest_lead(times):g} h ahead"
     values = concentration(files, timeline, times).mean(axis=0, dtype=np.float64)
     if np.nanmax(values) < LEAST_UGM3[species]:
         raise CranpmError(

@@ -29,10 +29,10 @@ ADVICE = {
 Answer = TypeVar("Answer")
 
 
-def with_retries(what: str, work: Callable[[], Answer], wait: float) -> Answer:
+def with_retries(what: str, work: Callable[[], Answer], wait: float, tries: int = TRIES) -> Answer:
     """Try until it works; `wait` seconds before the second try, and twice as long before each further one."""
     problem = ""
-    for attempt in range(TRIES):
+    for attempt in range(tries):
         if attempt:
             time.sleep(wait * 2 ** (attempt - 1))
         try:
@@ -46,7 +46,7 @@ def with_retries(what: str, work: Callable[[], Answer], wait: float) -> Answer:
                 remedy = ADVICE.get(status, "See what the provider says.")
                 raise CranpmError(expected=what, found=problem, remedy=remedy) from error
     raise CranpmError(
-        expected=f"{what} within {TRIES} tries", found=problem, remedy="Try again later: what has arrived is kept."
+        expected=f"{what} within {tries} tries", found=problem, remedy="Try again later: what has arrived is kept."
     )
 
 
@@ -55,7 +55,7 @@ def status_of(error: BaseException | None) -> int | None:
     return getattr(getattr(error, "response", None), "status_code", None)
 
 
-def text(url: str, wait: float, body: Any = None) -> str:
+def text(url: str, wait: float, body: Any = None, tries: int = TRIES) -> str:
     """The answer to a small question."""
 
     def ask() -> str:
@@ -63,10 +63,10 @@ def text(url: str, wait: float, body: Any = None) -> str:
         answer.raise_for_status()
         return answer.text
 
-    return with_retries(url, ask, wait)
+    return with_retries(url, ask, wait, tries)
 
 
-def part_of(url: str, start: int, length: int, wait: float) -> bytes:
+def part_of(url: str, start: int, length: int, wait: float, tries: int = TRIES) -> bytes:
     """A range of bytes."""
 
     def ask() -> bytes:
@@ -77,7 +77,12 @@ def part_of(url: str, start: int, length: int, wait: float) -> bytes:
             raise requests.ConnectionError(f"{len(answer.content)} bytes of {length}")
         return answer.content
 
-    return with_retries(url, ask, wait)
+    return with_retries(url, ask, wait, tries)
+
+
+def source_note(target: Path) -> Path:
+    """The hidden file that says which mirrors a file came from."""
+    return target.with_name(f".{target.name}.source")
 
 
 def fetch_url(request: Request, target: Path, wait: float) -> list[Path]:

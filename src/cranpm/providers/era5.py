@@ -14,8 +14,9 @@ import numpy as np
 from cranpm.core.channels import FURTHER_CHANNELS, PAPER_CHANNELS, Channel
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array
+from cranpm.providers.availability import Availability
 from cranpm.providers.datastore import fetch_from_store
-from cranpm.providers.gridded import Gridded, read_channels, summary, variables
+from cranpm.providers.gridded import Gridded, Origins, read_channels, summary, variables
 from cranpm.providers.provider import DayReader, FetchQuery, FileSummary, Provider, Reading, ReadQuery
 from cranpm.providers.quantities import QUANTITY_OF
 from cranpm.providers.readers.files import Piece
@@ -50,6 +51,7 @@ class Era5(Provider):
 
     name, title, page = "era5", "ERA5", "era5.md"
     provides = tuple(CHANNELS)
+    has = Availability(first=date(1940, 1, 1), late_days=4, usually_late_days=6)
     days_after = 1  # rain of a day ends at midnight of the next
     hosts = {"Climate Data Store": "https://cds.climate.copernicus.eu"}  # noqa: RUF012
     service = "https://cds.climate.copernicus.eu/api"
@@ -57,19 +59,18 @@ class Era5(Provider):
     needs_key = True
 
     def recognise(self, piece: Piece) -> FileSummary | None:
-        found = weather(variables(piece))
+        found = [variable for variable in weather(variables(piece)) if variable.start is None]
         return summary(piece, self.name, found) if found else None
 
     def open(self, pieces: Sequence[Piece], query: ReadQuery) -> DayReader:
-        files = Gridded(pieces)
-        timelines = {name: _timeline(files, CHANNELS[name]) for name in query.channels}
+        origins = Origins(pieces, query.domain)
+
+        def make(_: Gridded, timeline: Timeline, name: str, day: date) -> tuple[Array, list[np.datetime64], str]:
+            return _day(timeline, CHANNELS[name], day, query.lenient)
 
         def day_of(day: date) -> Reading:
-            def make(name: str, timeline: Timeline) -> tuple[Array, list[np.datetime64], str]:
-                return _day(timeline, CHANNELS[name], day, query.lenient)
-
-            reading = read_channels(timelines, make, day, self.name, query)
-            if OPERATIONAL in reading.facts["versions"]:
+            reading = read_channels(origins, _timeline, make, day, self.name, query)
+            if query.run is None and (reading.facts["models"] or OPERATIONAL in reading.facts["versions"]):
                 reading = replace(reading, notes=(*reading.notes, "weather: ECMWF's forecast instead of ERA5"))
             return reading
 
@@ -130,7 +131,8 @@ def _request(query: FetchQuery, kind: str, days: list[date], hours: list[str], n
     )
 
 
-def _timeline(files: Gridded, channel: Channel) -> Timeline | None:
+def _timeline(files: Gridded, name: str) -> Timeline | None:
+    channel = CHANNELS[name]
     if channel.level_hpa is None:
         return files.timeline(channel.name)
     names = [ALOFT[channel.quantity], *(["gh"] if channel.quantity == "geopotential" else [])]
@@ -140,7 +142,9 @@ def _timeline(files: Gridded, channel: Channel) -> Timeline | None:
 
 def _day(timeline: Timeline, channel: Channel, day: date, lenient: bool) -> tuple[Array, list[np.datetime64], str]:
     """The mean of a day or, of rain, its total; the times it is made of; a note."""
-    operational = timeline.versions(timeline.within(day)) == {OPERATIONAL}
+    if timeline.some.accumulated:
+        return *timeline.increase(day), ""
+    operational = timeline.some.start is not None or timeline.versions(timeline.within(day)) == {OPERATIONAL}
     step = timeline.step(day) if operational or lenient else 1
     times, note = timeline.present(day, step, lenient, ends=channel.quantity == "precipitation")
     if step > 1 and not operational:

@@ -1,8 +1,9 @@
 """Days of a simulated archive written as the providers would send them: to try all steps from files to a forecast.
 
 ERA5 in the Climate Data Store's new layout (a ZIP of instantaneous and accumulated fields, and pressure levels), CAMS
-as EAC4, GHAP's daily files, EEA's Parquet and metadata, elevation as GeoTIFF. Hours are made up around the day's mean;
-the cells are those of our grid, where the providers' own lie half a cell beside them.
+as EAC4, GHAP's daily files, EEA's Parquet and metadata, elevation as GeoTIFF; and forecasts of the days ahead where the
+archive holds some. Hours are made up around the day's mean; the cells are those of our grid, where the providers' own
+lie half a cell beside them.
 """
 
 import csv
@@ -28,6 +29,8 @@ from cranpm.core.packing import ARCHIVED, STEP_UGM3
 from cranpm.providers.cams import GAS_CONSTANT, VAPOUR
 from cranpm.providers.eea import CLOCK_HOURS
 from cranpm.providers.eea_stations import PM25_CODE
+from cranpm.providers.export_forecasts import write_forecasts
+from cranpm.providers.made_up_hours import RAIN_SHARE, SWING, around
 from cranpm.providers.netcdf_layout import MADE_UP, SPACE, new_layout, put
 
 UNITS = {"u": "m s**-1", "v": "m s**-1", "t": "K", "z": "m**2 s**-2", "q": "kg kg**-1"}
@@ -36,12 +39,15 @@ FURTHER = {"blh": "m"}
 SURFACE = {"u10": "m s**-1", "v10": "m s**-1", "t2m": "K", "sp": "Pa"}
 PARTICLES, GASES = ("pm25", "pm10"), ("no2", "o3", "co")
 NAMES = {"pm25": "pm2p5", "pm10": "pm10", "no2": "no2", "o3": "go3", "co": "co"}
-SWING = {"u10": 1.0, "v10": 1.0, "t2m": 4.0, "sp": 100.0, "u": 1.0, "v": 1.0, "t": 1.0, "z": 50.0}
-"""How far an hour may be from the day's mean."""
 
 
-def write_provider_files(archive: Archive, days: Sequence[date], folder: Path) -> None:
-    """Write files of all providers for some days of a simulated archive, which must follow each other."""
+def write_provider_files(
+    archive: Archive, days: Sequence[date], folder: Path, forecasts: bool = True
+) -> dict[str, int]:
+    """Write files of all providers for some days of a simulated archive, which must follow each other.
+
+    Returns the number of start days in each subfolder for forecasts; `forecasts` are left out where not wanted.
+    """
     if not archive.source.startswith(SIMULATION):
         raise CranpmError(
             expected="a simulated archive: the files state that they are made up",
@@ -58,6 +64,7 @@ def write_provider_files(archive: Archive, days: Sequence[date], folder: Path) -
         _write_ghap(archive, day, folder)
     _write_eea(archive, days, folder)
     _write_elevation(archive, folder)
+    return write_forecasts(archive, days, folder) if forecasts else {}
 
 
 def _check_channels(names: Sequence[str]) -> None:
@@ -82,12 +89,6 @@ def _by_name(archive: Archive, day: date) -> dict[str, Array]:
     return dict(zip(archive.channel_names, archive.coarse(day).astype(np.float64), strict=True))
 
 
-def _around(mean: Array, hours: int, swing: float) -> Array:
-    """(hour, row, column) with the given mean."""
-    wave = np.sin(2 * np.pi * np.arange(hours) / hours)
-    return mean + swing * wave[:, None, None]
-
-
 def _write_era5(archive: Archive, days: Sequence[date], folder: Path) -> None:
     """A ZIP of two files, as mixed step types come, and the pressure levels. Rain ends one hour after the last day."""
     grid, label = archive.domain.coarse, f"{days[0]}_{days[-1]}"
@@ -98,11 +99,10 @@ def _write_era5(archive: Archive, days: Sequence[date], folder: Path) -> None:
     with new_layout(instant, grid.lat, grid.lon, hours) as file:
         further = {name: unit for name, unit in FURTHER.items() if name in archive.channel_names}
         for name, unit in (SURFACE | further).items():
-            values = np.concatenate([_around(fields[day][name], 24, SWING.get(name, 0.0)) for day in days])
+            values = np.concatenate([around(fields[day][name], 24, SWING.get(name, 0.0)) for day in days])
             put(file, name, unit, values, ("valid_time", *SPACE))
     with new_layout(accum, grid.lat, grid.lon, [hour + timedelta(hours=1) for hour in hours]) as file:
-        share = np.arange(1, 25) / 300  # of a day's rain in each of its hours
-        rain = np.concatenate([share[:, None, None] * fields[day]["tp"] for day in days])
+        rain = np.concatenate([RAIN_SHARE[:, None, None] * fields[day]["tp"] for day in days])
         put(file, "tp", "m", rain, ("valid_time", *SPACE))
     with zipfile.ZipFile(folder / f"era5-single_{label}.nc", "w") as packed:  # named as the store names it
         for path in (instant, accum):
@@ -113,7 +113,7 @@ def _write_era5(archive: Archive, days: Sequence[date], folder: Path) -> None:
         for name, unit in UNITS.items():
             values = np.stack(
                 [
-                    np.concatenate([_around(fields[day][f"{name}{level}"], 24, SWING.get(name, 0.0)) for day in days])
+                    np.concatenate([around(fields[day][f"{name}{level}"], 24, SWING.get(name, 0.0)) for day in days])
                     for level in levels[1]
                 ],
                 axis=1,
@@ -131,8 +131,8 @@ def _write_cams(archive: Archive, days: Sequence[date], folder: Path) -> None:
     def each(day: date, name: str) -> Array:
         return np.repeat(fields[day][name][None], 8, axis=0)
 
-    pressure = np.concatenate([_around(fields[day]["sp"], 8, 300.0) for day in days])
-    warmth = np.concatenate([_around(fields[day]["t2m"], 8, 3.0) for day in days])
+    pressure = np.concatenate([around(fields[day]["sp"], 8, 300.0) for day in days])
+    warmth = np.concatenate([around(fields[day]["t2m"], 8, 3.0) for day in days])
     moisture = np.concatenate([each(day, "q1000") for day in days])
     density = pressure.astype(np.float32) / (
         GAS_CONSTANT * warmth.astype(np.float32) * (1 + VAPOUR * moisture.astype(np.float32))

@@ -16,6 +16,7 @@ import numpy as np
 from cranpm.archive.day_data import PM25_CEILING_UGM3
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Grid
+from cranpm.providers.availability import Availability
 from cranpm.providers.download import download, text
 from cranpm.providers.era5 import by_month
 from cranpm.providers.netcdf_layout import MADE_UP
@@ -42,6 +43,7 @@ class Ghap(Provider):
     provides = (PM25,)
     required = "always"
     hosts = {"Zenodo": "https://zenodo.org"}  # noqa: RUF012
+    has = Availability(first=date(min(RECORDS), 1, 1), last=date(max(RECORDS), 12, 31))
     service = "https://zenodo.org/api/records"
     licence = "https://creativecommons.org/licenses/by/4.0/"
 

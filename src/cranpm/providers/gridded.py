@@ -1,18 +1,19 @@
 """Files of gridded variables, NetCDF or GRIB, one or many, as timelines by quantity and level."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from datetime import date
-from functools import cache
+from dataclasses import replace
+from datetime import date, datetime
+from functools import cache, lru_cache
 from pathlib import Path
 
 import numpy as np
 
 from cranpm.core.channels import PAPER_CHANNELS
 from cranpm.core.errors import CranpmError
-from cranpm.core.grid import Array
+from cranpm.core.grid import Array, Domain
 from cranpm.providers.netcdf_layout import MADE_UP
-from cranpm.providers.provider import FileSummary, Reading, ReadQuery
+from cranpm.providers.provider import FileSummary, Reading, ReadQuery, RunSpan, models
 from cranpm.providers.quantities import QUANTITY_OF, LevelKind
 from cranpm.providers.readers import grib, netcdf
 from cranpm.providers.readers.files import Piece, sniff
@@ -20,6 +21,10 @@ from cranpm.providers.readers.variable import Variable
 from cranpm.providers.regrid import onto
 from cranpm.providers.timeline import Timeline
 
+COPIED_BY_US = "copied by cranpm"
+"""What files say that we copied out of a store of another format."""
+FILES_KEPT = 8
+"""Whose lists of fields are kept: every provider looks at a file before the next file comes."""
 READERS = {"netcdf": netcdf.variables, "grib": grib.variables}
 
 
@@ -35,19 +40,41 @@ _unpacked = ExitStack()
 def variables(piece: Piece) -> list[Variable]:
     """All known quantities of a file; none if it is of another format."""
     path = unpacked(piece)
+    facts = path.stat()
+    return _variables(path, str(piece), facts.st_mtime_ns, facts.st_size)
+
+
+@lru_cache(maxsize=FILES_KEPT)
+def _variables(path: Path, label: str, changed: int, size: int) -> list[Variable]:
+    """The same, once for all providers that look at a file as it is now."""
     reader = READERS.get(sniff(path))
-    return reader(path, str(piece)) if reader else []
+    return reader(path, label) if reader else []
 
 
 def summary(piece: Piece, provider: str, found: Sequence[Variable]) -> FileSummary:
     """What a file of some variables holds; what becomes a channel is named first."""
     labels = {label(variable, level) for variable in found for level in variable.levels}
     holds = sorted(labels, key=lambda name: (" " in name, name))
-    days = [time.astype("datetime64[D]").item() for variable in found for time in variable.times]
+    days = [time.astype("datetime64[D]").item() for variable in found for time in _own_days(variable)]
     versions = sorted({str(version) for variable in found for version in variable.versions} - {""})
     made_up = [MADE_UP] if any(variable.institution == MADE_UP for variable in found) else []
-    notes = (*(f"version {version}" for version in versions), *made_up)
-    return FileSummary(piece, provider, tuple(holds), min(days), max(days), notes)
+    copied = sorted({variable.source for variable in found if COPIED_BY_US in variable.source})
+    notes = (*(f"version {version}" for version in versions), *copied, *made_up)
+    return FileSummary(piece, provider, tuple(holds), min(days), max(days), notes, _spans(found))
+
+
+def _own_days(variable: Variable) -> Array:
+    """Times that say which days a variable is for: of a forecast, the start of its run, which is its start day."""
+    return variable.times if variable.start is None else np.array([variable.start])
+
+
+def _spans(found: Sequence[Variable]) -> tuple[RunSpan, ...]:
+    """The runs among some variables, in order, and how far each reaches."""
+    hours: dict[np.datetime64, float] = {}
+    for variable in found:
+        if variable.start is not None:
+            hours[variable.start] = max(hours.get(variable.start, 0.0), float(variable.leads.max()))
+    return tuple(RunSpan(start.astype(datetime), last) for start, last in sorted(hours.items()))
 
 
 CHANNEL_OF = {(channel.quantity, channel.level_hpa): channel.name for channel in PAPER_CHANNELS if channel.level_hpa}
@@ -62,10 +89,11 @@ def label(variable: Variable, level: float) -> str:
 
 
 class Gridded:
-    """Timelines of a set of files."""
+    """Timelines of variables that are all analyses, or all of one run of a model."""
 
-    def __init__(self, pieces: Sequence[Piece]):
-        self.variables = [variable for piece in pieces for variable in variables(piece)]
+    def __init__(self, found: Sequence[Variable]):
+        self.variables = found
+        self.model = found[0].model if found else ""
         self._known: dict[tuple[str, LevelKind, float], Timeline] = {}
 
     def timeline(self, name: str, kind: LevelKind = "surface", level: float = 0.0) -> Timeline | None:
@@ -82,29 +110,67 @@ class Gridded:
         return self.timeline(name) or (self.timeline(name, "model", max(levels)) if levels else None)
 
 
-Maker = Callable[[str, Timeline], tuple[Array, Sequence[np.datetime64], str]]
+class Origins:
+    """Variables of files by where they are from: analyses, and each run of each model apart."""
+
+    def __init__(self, pieces: Sequence[Piece], domain: Domain):
+        found: dict[tuple[str, np.datetime64 | None], list[Variable]] = {}
+        for variable in (variable for piece in pieces for variable in variables(piece)):
+            near = replace(variable, file_grid=variable.file_grid.cut(domain))
+            found.setdefault((variable.model, variable.start), []).append(near)
+        order = {model: number for number, model in enumerate(models())}
+        keys = sorted(found, key=lambda key: (order.get(key[0], len(order)), key[0]))
+        self._parts = {key: Gridded(found[key]) for key in keys}
+
+    def of(self, day: date, run: datetime | None) -> list[Gridded]:
+        """What a day may be made of, best first: one run's fields; or, without one, analyses, then runs of that day.
+
+        A day that is no forecast is never made of a run that began on an earlier day.
+        """
+        if run is not None:
+            return [part for (_, start), part in self._parts.items() if start == np.datetime64(run, "s")]
+        own = [part for (_, start), part in self._parts.items() if start == np.datetime64(day, "s")]
+        return [part for (_, start), part in self._parts.items() if start is None] + own
+
+
+Finder = Callable[[Gridded, str], Timeline | None]
+"""The times of a channel among variables."""
+Maker = Callable[[Gridded, Timeline, str, date], tuple[Array, Sequence[np.datetime64], str]]
 """From a channel and its times to its field of a day on the provider's grid, the times it is made of, and a note."""
 
 
-def read_channels(
-    timelines: Mapping[str, Timeline | None], make: Maker, day: date, provider: str, query: ReadQuery
-) -> Reading:
+def read_channels(origins: Origins, find: Finder, make: Maker, day: date, provider: str, query: ReadQuery) -> Reading:
     """A day of a provider, channel by channel, on our coarse grid; one that is missing is refused, or noted."""
     fields: dict[str, Array] = {}
     notes: list[str] = []
     versions: set[str] = set()
-    for channel, timeline in timelines.items():
-        if timeline is None:
+    models: set[str] = set()
+    parts = origins.of(day, query.run)
+    for channel in query.channels:
+        there = [(part, timeline) for part in parts if (timeline := find(part, channel)) is not None]
+        if not there:
             if not query.lenient:
-                raise CranpmError(
-                    expected=f"{channel} for {day} in the files of {provider}",
-                    found="none",
-                    remedy=f"cranpm fetch {provider} --days {day} ...; or ingest with --degrade to go without.",
-                )
+                raise _missing(channel, day, provider, query)
             notes.append(f"{channel} missing")
             continue
-        values, times, note = make(channel, timeline)
+        part, timeline = next((one for one in there if one[1].is_whole(day)), there[0])
+        values, times, note = make(part, timeline, channel, day)
         fields[channel] = onto(values, timeline.grid(), query.domain.coarse, timeline.some.what)
         versions |= timeline.versions(times)
+        models |= {part.model} - {""}
         notes += [note] if note else []
-    return Reading(fields, tuple(notes), {"versions": sorted(versions)})
+    return Reading(fields, tuple(notes), {"versions": sorted(versions), "models": sorted(models)})
+
+
+def _missing(channel: str, day: date, provider: str, query: ReadQuery) -> CranpmError:
+    if query.run is not None:
+        return CranpmError(
+            expected=f"{channel} for {day} in the run of {query.run:%Y-%m-%d %H} UTC",
+            found="none",
+            remedy="Fetch all its fields; a group of channels is stored whole or not at all.",
+        )
+    return CranpmError(
+        expected=f"{channel} for {day} in the files of {provider}",
+        found="none",
+        remedy=f"cranpm fetch {provider} --days {day} ...; or ingest with --degrade to go without.",
+    )

@@ -1,71 +1,29 @@
-"""ECMWF's open data: last night's forecast instead of ERA5, which is five days late. GRIB 2, every three hours."""
+"""ECMWF's physical model (IFS), open data: the weather of the days ahead, and of today where ERA5 is days late."""
 
-import json
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from datetime import date
 
-from cranpm.core.errors import CranpmError
-from cranpm.core.files import whole_file
-from cranpm.providers.download import part_of, text
-from cranpm.providers.era5 import LEVELS, Era5, weather
-from cranpm.providers.gridded import summary, variables
-from cranpm.providers.provider import FetchQuery, FileSummary, Provider
-from cranpm.providers.readers.files import Piece
-from cranpm.providers.readers.variable import OPERATIONAL
-from cranpm.providers.request import Request
+from cranpm.providers.availability import Availability
+from cranpm.providers.era5 import Era5
+from cranpm.providers.open_data import HOSTS, OpenData
+from cranpm.providers.readers.variable import IFS
 
-URL = "https://data.ecmwf.int/forecasts/{day:%Y%m%d}/00z/ifs/0p25/oper/{day:%Y%m%d}000000-{step}h-oper-fc"
-STEPS = tuple(range(0, 25, 3))
-SURFACE, ALOFT = ("10u", "10v", "2t", "sp", "tp"), ("u", "v", "t", "q", "gh")
+FIRST, QUARTER_DEGREE, MODEL_FOLDERS = date(2023, 1, 18), date(2024, 2, 1), date(2024, 2, 29)
+"""The oldest day on the mirrors; 0.4 degrees before the second; before the third, addresses do not name the model."""
 
 
-class Ifs(Provider):
-    """The forecast from 00 UTC of each day for that day: only the fields that are needed, by their place in files."""
+class Ifs(OpenData):
+    """0.25 degrees, every three hours up to 144 hours after 00 UTC."""
 
-    name, title, page = "ifs", "IFS open data", "era5.md"
-    provides = tuple(name for name in Era5.provides if name != "blh")
-    role = "forecast"
+    name, title, page = "ifs", "IFS open data", "forecasts.md"
+    provides = Era5.provides
+    forecasts, model, preference = ("weather",), IFS, 3
     replaces = "era5"
-    hosts = {"ECMWF open data": "https://data.ecmwf.int"}  # noqa: RUF012
+    has = Availability(first=FIRST, doubt_before=MODEL_FOLDERS)
+    hosts = HOSTS
     licence = "https://www.ecmwf.int/en/forecasts/datasets/open-data"
+    every, most = 3, 144
 
-    def recognise(self, piece: Piece) -> FileSummary | None:
-        """Files whose weather is of ECMWF's operational forecast alone."""
-        found = weather(variables(piece))
-        if not found or any(set(variable.versions) != {OPERATIONAL} for variable in found):
-            return None
-        return summary(piece, self.name, found)
-
-    def requests(self, query: FetchQuery) -> list[Request]:
-        """One file per day with all its steps: rain counts from the start of a forecast."""
-        fields = {"surface": SURFACE, "aloft": ALOFT, "levels": LEVELS}
-        return [
-            Request(
-                self.name,
-                f"ifs_{day}.grib2",
-                {"index": [URL.format(day=day, step=step) for step in STEPS], **fields},
-                gigabytes=0.2,
-            )
-            for day in query.days
-        ]
-
-    def fetch(self, request: Request, target: Path, wait: float) -> list[Path]:
-        """Messages of GRIB files, found by the indices beside them, one range of bytes each."""
-        with whole_file(target) as beside, beside.open("wb") as file:
-            for place in request.ask["index"]:
-                lines = [json.loads(line) for line in text(f"{place}.index", wait).splitlines() if line.strip()]
-                wanted = [line for line in lines if _is_wanted(line, request.ask)]
-                if not wanted:
-                    raise CranpmError(
-                        expected=f"fields in {place}.index", found=f"{len(lines)} others", remedy="Look at the index."
-                    )
-                for line in wanted:
-                    file.write(part_of(f"{place}.grib2", int(line["_offset"]), int(line["_length"]), wait))
-        return [target]
-
-
-def _is_wanted(line: Mapping[str, Any], ask: Mapping[str, Any]) -> bool:
-    if line.get("levtype") == "sfc":
-        return line["param"] in ask["surface"]
-    return line.get("levtype") == "pl" and line["param"] in ask["aloft"] and int(line["levelist"]) in ask["levels"]
+    def folder(self, day: date) -> str:
+        if day < QUARTER_DEGREE:
+            return "0p4-beta/oper"
+        return "0p25/oper" if day < MODEL_FOLDERS else "ifs/0p25/oper"

@@ -11,7 +11,8 @@ import numpy as np
 from cranpm.archive import repository
 from cranpm.archive.day_data import Quality, Statics, Stations
 from cranpm.archive.layout import create_archive
-from cranpm.archive.store import SIMULATION, Archive, ArchiveWriter
+from cranpm.archive.store import SIMULATION, Archive
+from cranpm.archive.writer import ArchiveWriter
 from cranpm.core.channels import PAPER_CHANNELS, parse_channels
 from cranpm.core.cluster import Pool
 from cranpm.core.days import DayRange
@@ -19,7 +20,9 @@ from cranpm.core.errors import CranpmError
 from cranpm.core.geography import find_region
 from cranpm.core.grid import Domain
 from cranpm.providers import PROVIDERS, sandbox
+from cranpm.providers.ahead import FIVE_DAYS, AheadOptions, runs_for
 from cranpm.providers.assemble import DayTask, Files, IngestJob, MadeDay, make_days
+from cranpm.providers.ingest_ahead import AheadReport, ingest_ahead
 from cranpm.providers.netcdf_layout import MADE_UP
 from cranpm.providers.provider import ELEVATION, PM25, STATION_TABLE, Provider, by_precedence, never_without
 from cranpm.providers.provider import providers_of as givers
@@ -52,6 +55,8 @@ class IngestReport:
     """That the archive was not made with."""
     unchecked: list[str] = field(default_factory=list)
     """What could not be compared with anything."""
+    ahead: AheadReport = field(default_factory=AheadReport)
+    """Of forecasts of the days ahead."""
 
     def to_json(self) -> dict[str, Any]:
         """The report with days as text and everything in order."""
@@ -65,6 +70,7 @@ class IngestReport:
             "kept_good": [str(day) for day in self.kept],
             "unknown_stations": sorted(self.unknown_stations),
             "unchecked": self.unchecked,
+            "ahead": self.ahead.to_json(),
         }
 
 
@@ -76,6 +82,7 @@ def ingest(
     *,
     channels: Sequence[str] = (),
     degrade: bool = False,
+    ahead: AheadOptions = FIVE_DAYS,
     pool: Pool | None = None,
     on_day: Callable[[date, int], None] = lambda day, total: None,
 ) -> IngestReport:
@@ -83,13 +90,15 @@ def ingest(
 
     `channels` are stored in a new archive beside the 35 of the paper.
     `degrade` stores days that lack hours, channels or levels, marked as degraded; PM2.5 itself is never done without.
+    Forecasts of the days ahead are stored for start days of `days`, whether or not there is anything else of them.
     Workers of the pool (here, without one) read files and make days; this process alone commits them, in order.
     """
     pool = pool or Pool()
     found = scan(places, pool)
     report = IngestReport(refused_files=dict(found.refused))
     archive = _archive(location, domain, channels, found, report)
-    files = {day: _files(found, day) for day in _candidates(found, days, report)}
+    starts = {start for start, _ in runs_for(found, ahead, days)[0]}
+    files = {day: _files(found, day) for day in _candidates(found, days, starts, report)}
     report.unchanged = [day for day, behind in files.items() if _unchanged(archive, behind, day)]
     todo = [day for day in files if day not in report.unchanged]
     tasks = [DayTask(some, {day: files[day] for day in some}) for some in in_parts(todo, DAYS_PER_TASK)]
@@ -100,6 +109,7 @@ def ingest(
             for made in (made for _, of_task in done for made in of_task):
                 _store(made, archive, writer, report)
                 on_day(made.day, len(todo))
+        report.ahead = ingest_ahead(archive, writer, found, days, ahead, pool)
     return report
 
 
@@ -195,12 +205,15 @@ def _stations(found: Scan, domain: Domain) -> Stations:
     return sandbox.read_stations(provider.name, tables, domain)
 
 
-def _candidates(found: Scan, days: DayRange | None, report: IngestReport) -> list[date]:
-    """Days with all that no day is stored without; of those that were asked for and lack it, the report says so."""
+def _candidates(found: Scan, days: DayRange | None, starts: set[date], report: IngestReport) -> list[date]:
+    """Days with all that no day is stored without; of those that were asked for and lack it, the report says so.
+
+    A day for which there is a forecast of the days ahead need not have anything else.
+    """
     needed = {what: {day for one in givers(what) for day in found.days(one)} for what in sorted(never_without())}
     for day in days or ():
         lacking = [what for what, held in needed.items() if day not in held]
-        if lacking:
+        if lacking and day not in starts:
             titles = ", ".join(provider.title for provider in givers(lacking[0]))
             report.refused_days[day] = f"no {LABELS.get(lacking[0], lacking[0])} ({titles}) among the files"
     whole = set.intersection(*needed.values())

@@ -6,7 +6,7 @@ To add a provider, write one module with a subclass of `Provider` and add an ins
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ from cranpm.archive.day_data import Stations
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Domain
 from cranpm.core.registry import Registry
+from cranpm.providers.availability import Availability
 from cranpm.providers.download import fetch_url
 from cranpm.providers.readers.files import Piece
 from cranpm.providers.request import Request
@@ -22,11 +23,21 @@ PM25, STATIONS, STATION_TABLE, ELEVATION = "pm25", "stations", "station_table", 
 """What is provided beside channels: PM2.5 on the fine grid, daily means at stations, the list of stations, relief."""
 ONCE = {STATION_TABLE, ELEVATION}
 """What an archive needs when it is made, and no day of it."""
+LEADS_AHEAD = 5
+"""Days after a start day that forecasts are fetched and stored for, unless another number is given."""
+
+
+@dataclass(frozen=True)
+class RunSpan:
+    """A run of a forecast model in a file: when it began (UTC), and how many hours it reaches."""
+
+    reference: datetime
+    hours: float
 
 
 @dataclass(frozen=True)
 class FileSummary:
-    """A file at a glance: which provider's it is, what it holds, for which days."""
+    """A file at a glance: which provider's it is, what it holds, for which days; of forecasts, the start days."""
 
     piece: Piece
     provider: str
@@ -34,6 +45,7 @@ class FileSummary:
     first: date | None = None
     last: date | None = None
     notes: tuple[str, ...] = ()
+    runs: tuple[RunSpan, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -60,6 +72,10 @@ class FetchQuery:
     locations: Sequence[int] = ()
     channels: Sequence[str] = ()
     """Beyond those that the provider fetches anyway."""
+    leads: int = LEADS_AHEAD
+    """Of forecasts: how many days after the start day."""
+    today: date | None = None
+    """The day on which it is asked: days that a provider cannot have yet, or has no more, are refused."""
 
     @property
     def box(self) -> str:
@@ -79,6 +95,8 @@ class ReadQuery:
     """The channels of the archive that this provider is asked for."""
     lenient: bool = False
     """Some hours or channels may be missing; the reading says so."""
+    run: datetime | None = None
+    """Days as the run that began then forecast them; None: analyses of days, or forecasts that began on the day."""
 
 
 class Provider:
@@ -92,6 +110,14 @@ class Provider:
     """Names of channels, `pm25`, `stations`, `station_table`, `elevation`."""
     role: Literal["analysis", "forecast"] = "analysis"
     """Days with a forecast where an analysis is expected are stored as degraded."""
+    forecasts: tuple[str, ...] = ()
+    """Groups of channels (`core.channels.GROUPS`) that its runs give for the days after their start day."""
+    model: str = ""
+    """Of forecasts: under which name its runs are recorded; two providers may have runs of the same model."""
+    preference: int = 0
+    """Of forecasts: of several models that have a run for a start day and a group, the one with the highest counts."""
+    has: Availability = Availability()
+    """The days that it can have."""
     required: Literal["always", "good days", "no"] = "good days"
     """Which days need what it gives: all ("always"), or all that are not stored as degraded ("good days"), or none.
 
@@ -171,6 +197,18 @@ def providers_of(what: str) -> list[Provider]:
     """Who reads files that give something, analyses before forecasts."""
     found = [provider for provider in by_precedence() if what in provider.provides and not provider.replaces]
     return sorted(found, key=lambda provider: provider.role != "analysis")
+
+
+def forecasters(group: str) -> list[Provider]:
+    """Who forecasts a group of channels, the preferred model first."""
+    found = [provider for provider in by_precedence() if group in provider.forecasts]
+    return sorted(found, key=lambda provider: -provider.preference)
+
+
+def models() -> list[str]:
+    """Analyses, then the forecast models, the preferred first."""
+    known = {provider.model: provider.preference for provider in PROVIDERS.values() if provider.model}
+    return ["", *sorted(known, key=lambda model: -known[model])]
 
 
 def family(provider: Provider) -> set[str]:

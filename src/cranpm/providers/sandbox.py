@@ -12,7 +12,7 @@ import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from cranpm.archive.day_data import Stations
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Domain
 from cranpm.providers import PROVIDERS
-from cranpm.providers.provider import FileSummary, Provider, Reading, ReadQuery, by_precedence
+from cranpm.providers.provider import FileSummary, Provider, Reading, ReadQuery, RunSpan, by_precedence
 from cranpm.providers.readers.files import Piece, pieces
 
 MEMORY_BYTES = 12 * 2**30
@@ -92,6 +92,7 @@ def look(paths: Sequence[Path]) -> list[FileSummary | tuple[Piece, str]]:
             first=_day(one["first"]),
             last=_day(one["last"]),
             notes=tuple(one["notes"]),
+            runs=tuple(RunSpan(datetime.fromisoformat(start), hours) for start, hours in one["runs"]),
         )
         for one in answer
     ]
@@ -107,6 +108,7 @@ def read_days(provider: str, given: Sequence[Piece], query: ReadQuery) -> dict[d
         "domain": query.domain.to_json(),
         "channels": list(query.channels),
         "lenient": query.lenient,
+        "run": query.run.isoformat() if query.run else None,
     }
     try:
         answer, arrays = _ask(job)
@@ -185,7 +187,8 @@ def _work(job: Mapping[str, Any]) -> tuple[Any, dict[str, Array]]:
     except CranpmError as error:
         return {"refused": [error.expected, error.found, error.remedy]}, {}
     days = [date.fromisoformat(day) for day in job["days"]]
-    return _days(provider, given, ReadQuery(days, domain, job["channels"], job["lenient"]))
+    run = datetime.fromisoformat(job["run"]) if job["run"] else None
+    return _days(provider, given, ReadQuery(days, domain, job["channels"], job["lenient"], run))
 
 
 def _look(path: Path) -> list[dict[str, Any]]:
@@ -201,7 +204,8 @@ def _look(path: Path) -> list[dict[str, Any]]:
         else:
             days = {name: str(day) if day else None for name, day in (("first", seen.first), ("last", seen.last))}
             plain = {"piece": _plain(piece), "provider": seen.provider, "holds": seen.holds, "notes": seen.notes}
-            answers.append(plain | days)
+            runs = [[span.reference.isoformat(), span.hours] for span in seen.runs]
+            answers.append(plain | days | {"runs": runs})
     gridded = [one for one in answers if "provider" in one and PROVIDERS[one["provider"]].gives_channels]
     owner = next((one["provider"] for one in gridded if PROVIDERS[one["provider"]].whole_zip), None)
     return [one | {"provider": owner} if owner and one in gridded else one for one in answers]

@@ -13,10 +13,11 @@ from cranpm.core.errors import CranpmError
 from cranpm.core.files import sha256
 from cranpm.providers import sandbox
 from cranpm.providers.provider import FileSummary, Provider, family
-from cranpm.providers.readers.files import UNFINISHED, Piece
+from cranpm.providers.readers.files import SERVER_COPY, UNFINISHED, Piece
 
 FILES_PER_TASK = 700
 """At most; starting a sandbox takes a second."""
+INDEX = ".index"
 T = TypeVar("T")
 
 
@@ -49,13 +50,23 @@ class Scan:
 
 
 def files_in(places: Iterable[Path]) -> list[Path]:
-    """All files below some folders, and files themselves; hidden and unfinished ones are left alone."""
+    """All files below some folders, and files themselves; hidden and unfinished ones are left alone.
+
+    So are folders to fetch from, as the Zarr that `cranpm export` writes, unless they are named themselves.
+    """
     found: set[Path] = set()
     for place in places:
         if not place.exists():
             raise CranpmError(expected=f"a file or folder {place}", found="nothing there", remedy="Check the path.")
-        found |= {place} if place.is_file() else {path for path in place.rglob("*") if path.is_file()}
-    return sorted(path for path in found if not path.name.startswith(".") and path.suffix not in UNFINISHED)
+        copies = {mark.parent for mark in place.rglob(SERVER_COPY)} - {place}
+        below = (path for path in place.rglob("*") if path.is_file() and copies.isdisjoint(path.parents))
+        found |= {place} if place.is_file() else set(below)
+    return sorted(path for path in found if not path.name.startswith(".") and not _is_aside(path, found))
+
+
+def _is_aside(path: Path, others: set[Path]) -> bool:
+    """Whether a file is unfinished, or the index of a GRIB file beside it."""
+    return path.suffix in UNFINISHED or (path.suffix == INDEX and path.with_suffix(".grib2") in others)
 
 
 def scan(places: Iterable[Path], pool: Pool | None = None) -> Scan:

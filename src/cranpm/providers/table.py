@@ -14,7 +14,7 @@ NEEDED = {"always": "always", "good days": "unless the day is stored as degraded
 
 def provider_table() -> str:
     """Markdown with one row per provider."""
-    lines = ["| provider | gives | what | a day needs it | key | licence |", "|---|---|---|---|---|---|"]
+    lines = ["| provider | gives | what | days | a day needs it | key | licence |", "|---|---|---|---|---|---|---|"]
     return "\n".join([*lines, *map(_row, by_precedence())]) + "\n"
 
 
@@ -22,7 +22,9 @@ def _row(provider: Provider) -> str:
     title = f"[{provider.title}]({provider.page})" if provider.page else provider.title
     needed = f"instead of {PROVIDERS[provider.replaces].title}" if provider.replaces else NEEDED[provider.required]
     key = "yes" if provider.needs_key else "no"
-    cells = (f"`{provider.name}`: {title}", _gives(provider), provider.role, needed, key, f"<{provider.licence}>")
+    what = f"forecast of {' and '.join(provider.forecasts)}" if provider.forecasts else provider.role
+    days = str(provider.has) if provider.needs_days else ""
+    cells = (f"`{provider.name}`: {title}", _gives(provider), what, days, needed, key, f"<{provider.licence}>")
     return f"| {' | '.join(cells)} |"
 
 

@@ -13,6 +13,8 @@ from cranpm.providers.readers.variable import Variable
 
 LEAST_SHARE = 0.75
 """Of the hours of a day, where a policy lets days be incomplete."""
+ROUNDING = 1e-4
+"""m: by which packed sums of rain may seem to fall from one time to the next."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +75,6 @@ class Timeline:
         """Of the values that count at some times."""
         return {str(m.variable.versions[m.time]) for m in (self.moments[time] for time in times)} - {""}
 
-    def longest_lead(self, times: Sequence[np.datetime64]) -> float:
-        return max(float(m.variable.leads[m.time]) for m in (self.moments[time] for time in times))
-
     def fields(self, times: Sequence[np.datetime64]) -> Array:
         """(time, row, column) in our unit, and possible."""
         variable = self.some
@@ -124,6 +123,42 @@ class Timeline:
         gaps = set(np.diff(there).astype("timedelta64[h]").astype(int)) if len(there) > 1 else set()
         return int(min(gaps)) if gaps and min(gaps) in (1, 2, 3, 6) else 1
 
+    def is_whole(self, day: date) -> bool:
+        """Whether a day has all its times in the steps of the files; rain of some hours is dated by their end.
+
+        Of sums since the start of a run, both ends of the day.
+        """
+        if self.some.accumulated:
+            return all(time in self.moments for time in self._ends(day))
+        step = self.step(day)
+        first = np.datetime64(day, "s") + np.timedelta64(step if self.some.quantity.name == "tp" else 0, "h")
+        return all(first + np.timedelta64(hour, "h") in self.moments for hour in range(0, 24, step))
+
+    def _ends(self, day: date) -> list[np.datetime64]:
+        """Times whose sums since the start of a run say what a day adds; at the start itself nothing has fallen."""
+        begin = np.datetime64(day, "s")
+        end = begin + np.timedelta64(1, "D")
+        return [end] if begin == self.some.start else [begin, end]
+
+    def increase(self, day: date) -> tuple[Array, list[np.datetime64]]:
+        """What sums since the start of a run grew by during a day, in our unit, and the times that say so."""
+        needed = self._ends(day)
+        if missing := [time for time in needed if time not in self.moments]:
+            raise CranpmError(
+                expected=f"{self.name} at {' and '.join(_hour(time) for time in needed)}, summed since the run began",
+                found=f"none at {' and '.join(_hour(time) for time in missing)}",
+                remedy="Fetch all steps of the run.",
+            )
+        sums = self.fields(needed).astype(np.float64)
+        values = sums[-1] - sums[0] if len(needed) == 2 else sums[0]
+        if np.nanmin(values) < -ROUNDING:
+            raise CranpmError(
+                expected=f"sums of {self.name} that only grow on {day} in {self.some.what}",
+                found=f"one that falls by {-np.nanmin(values):g} m",
+                remedy="Fetch the steps of one run.",
+            )
+        return np.maximum(values, 0), needed
+
     def present(self, day: date, step_hours: int, lenient: bool, ends: bool = False) -> tuple[list[np.datetime64], str]:
         """The times of a day in even steps, and a note where some are missing; too few are refused.
 
@@ -143,6 +178,10 @@ class Timeline:
                 remedy="Fetch the missing hours, or ingest with --degrade to accept three quarters of them.",
             )
         return there, f"{self.name}: {len(there)} of {len(wanted)} times"
+
+
+def _hour(time: np.datetime64) -> str:
+    return f"{str(time)[11:13]} UTC of {str(time)[:10]}"
 
 
 def check_range(values: Array, low: float, high: float, what: str) -> None:

@@ -14,13 +14,14 @@ import numpy as np
 from cranpm.core.errors import CranpmError
 from cranpm.core.files import whole_file
 from cranpm.core.grid import Array, Domain
-from cranpm.providers.era5 import ALOFT_NAMES, LEVELS, SURFACE_NAMES
-from cranpm.providers.ifs import Ifs
+from cranpm.providers.availability import Availability
+from cranpm.providers.era5 import ALOFT_NAMES, LEVELS, SURFACE_NAMES, Era5
 from cranpm.providers.netcdf_layout import SPACE, new_layout, put
 from cranpm.providers.provider import FetchQuery, Provider
 from cranpm.providers.quantities import BY_ALIAS
 from cranpm.providers.readers.file_grid import FileGrid
-from cranpm.providers.readers.netcdf import SUM_HOURS, decode_times
+from cranpm.providers.readers.netcdf import SUM_HOURS
+from cranpm.providers.readers.netcdf_times import decode_times
 from cranpm.providers.request import Request
 
 if TYPE_CHECKING:  # imported where it is used: every sandbox would wait for it
@@ -38,7 +39,8 @@ class ZarrStore(Provider):
     step_hours: int
     rain: str
     gigabytes_read: float
-    provides = Ifs.provides
+    has: Availability = Provider.has
+    provides = tuple(name for name in Era5.provides if name != "blh")
     replaces = "era5"
     hosts = {"Google Cloud Storage": "https://storage.googleapis.com"}  # noqa: RUF012
     licence = "https://cds.climate.copernicus.eu/datasets/reanalysis-era5-single-levels"
@@ -74,38 +76,36 @@ class ZarrStore(Provider):
 
     def group(self) -> "zarr.Group":
         """The Zarr, opened anonymously."""
-        import zarr
-        from obstore.store import GCSStore
-        from zarr.storage import ObjectStore
-
-        store = ObjectStore(GCSStore(self.bucket, prefix=self.prefix, skip_signature=True), read_only=True)
-        return zarr.open_group(store, mode="r")
+        return open_anonymously(self.bucket, self.prefix)
 
     def copy(self, group: "zarr.Group", day: date, domain: Domain, target: Path) -> None:
         """A day with the midnight after it, where rain ends, on the nodes that surround the domain."""
-        grid = FileGrid.of(_whole(group, "latitude"), _whole(group, "longitude"), self.name)
-        rows, cols = _around(grid.lat, domain.south, domain.north), _around(grid.lon, domain.west, domain.east)
+        grid = FileGrid.of(whole_axis(group, "latitude"), whole_axis(group, "longitude"), self.name)
+        rows, cols = (
+            indices_around(grid.lat, domain.south, domain.north),
+            indices_around(grid.lon, domain.west, domain.east),
+        )
         start = datetime.combine(day, datetime.min.time())
         times = [start + timedelta(hours=hour) for hour in range(0, 25, self.step_hours)]
         where = self._indices(group, times)
         raw = (grid.rows[rows], grid.cols[cols])
-        levels = list(_whole(group, "level").astype(int))
+        levels = list(whole_axis(group, "level").astype(int))
         kept = ("pressure_level", [float(level) for level in LEVELS], "hPa")
         made_by = f"copied by cranpm from {self.prefix}"
         with new_layout(target, grid.lat[rows], grid.lon[cols], times, kept, made_by) as file:
             for name in (*SURFACE_NAMES[:-1], self.rain):
-                values = np.stack([_cut(group[name], (index,), raw) for index in where])
+                values = np.stack([cut_out(group[name], (index,), raw) for index in where])
                 known, sums = ("tp", {SUM_HOURS: self.step_hours}) if name == self.rain else (BY_ALIAS[name].name, {})
-                put(file, known, _unit(group[name]), values, ("valid_time", *SPACE), **sums)
+                put(file, known, unit_of(group[name]), values, ("valid_time", *SPACE), **sums)
             chosen = [levels.index(level) for level in LEVELS]
             for name in ALOFT_NAMES:
-                fields = [_cut(group[name], (index,), raw)[chosen] for index in where]
+                fields = [cut_out(group[name], (index,), raw)[chosen] for index in where]
                 dimensions = ("valid_time", "pressure_level", *SPACE)
-                put(file, BY_ALIAS[name].name, _unit(group[name]), np.array(fields), dimensions)
+                put(file, BY_ALIAS[name].name, unit_of(group[name]), np.array(fields), dimensions)
 
     def _indices(self, group: "zarr.Group", times: Sequence[datetime]) -> list[int]:
         unit = str(dict(group["time"].attrs).get("units", ""))
-        stored = decode_times(_whole(group, "time"), unit, self.name)
+        stored = decode_times(whole_axis(group, "time"), unit, self.name)
         end = dict(group.attrs).get("valid_time_stop")
         found = np.searchsorted(stored, np.array(times, "datetime64[s]"))
         late = end is not None and times[-1].date() > date.fromisoformat(str(end)[:10])
@@ -118,23 +118,35 @@ class ZarrStore(Provider):
         return [int(index) for index in found]
 
 
-def _whole(group: Any, name: str) -> Array:
+def open_anonymously(bucket: str, prefix: str) -> "zarr.Group":
+    """A Zarr in Google's cloud."""
+    import zarr
+    from obstore.store import GCSStore
+    from zarr.storage import ObjectStore
+
+    store = ObjectStore(GCSStore(bucket, prefix=prefix, skip_signature=True), read_only=True)
+    return zarr.open_group(store, mode="r")
+
+
+def whole_axis(group: Any, name: str) -> Array:
+    """The values of an axis."""
     return np.asarray(group[name][:])
 
 
-def _around(centres: Array, low: float, high: float) -> Array:
+def indices_around(centres: Array, low: float, high: float) -> Array:
     """Indices of the centres in a range and of those next to it."""
     inside = np.flatnonzero((centres >= low - 1e-6) & (centres <= high + 1e-6))
     return np.arange(max(inside[0] - 1, 0), min(inside[-1] + 2, len(centres)))
 
 
-def _cut(array: Any, index: tuple[int, ...], raw: tuple[Array, Array]) -> Array:
+def cut_out(array: Any, index: tuple[int, ...], raw: tuple[Array, Array]) -> Array:
     """One chunk, read once, and the part of it that is wanted."""
     rows, cols = raw
     return np.asarray(array[index])[..., rows[:, None], cols]
 
 
-def _unit(array: Any) -> str:
+def unit_of(array: Any) -> str:
+    """As its attributes state it."""
     return str(dict(array.attrs).get("units", ""))
 
 
@@ -146,6 +158,7 @@ ARCO = ZarrStore(
     step_hours=1,
     rain="total_precipitation",
     gigabytes_read=19.0,
+    has=Availability(first=date(1940, 1, 1), late_days=5, usually_late_days=120),
 )
 WEATHERBENCH2 = ZarrStore(
     "weatherbench2",
@@ -155,4 +168,5 @@ WEATHERBENCH2 = ZarrStore(
     step_hours=6,
     rain="total_precipitation_6hr",
     gigabytes_read=1.2,
+    has=Availability(first=date(1959, 1, 1), last=date(2023, 1, 9)),
 )

@@ -1,4 +1,4 @@
-"""How good the synthetic world's forecasts are, by lead, with the ranges that real forecasts suggest.
+"""How good the synthetic world's forecasts are, by lead, with the ranges that this project wants.
 
 Forecasts wait until the day that they are of arrives, so that years of a continent need no more memory than some days.
 """

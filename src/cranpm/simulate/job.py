@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from cranpm.archive import repository
 from cranpm.archive.layout import axis_index, create_archive
-from cranpm.archive.store import SIMULATION, Archive, ArchiveWriter
+from cranpm.archive.store import SIMULATION, Archive
+from cranpm.archive.writer import ArchiveWriter
 from cranpm.core.channels import GROUPS, PAPER_CHANNELS, Channel, parse_channels
 from cranpm.core.days import LONGEST_LEAD, DayRange, parse_days
 from cranpm.core.errors import CranpmError

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cranpm.archive.day_data import Quality
 from cranpm.archive.store import Archive
 from cranpm.core.channels import Channel, channels_of
 from cranpm.core.errors import CranpmError
@@ -55,12 +56,12 @@ class AheadFields:
             stored = [channel.name for channel in archive.ahead.channels(group)]
             self._all[group] = [index for index, channel in enumerate(channels) if channel.group == group]
             self._stored[group] = [stored.index(name) for name in own]
-        self._days = set(archive.days)
+        self._good = {day for day in archive.days if archive.quality(day) is Quality.GOOD}
 
     def knows(self, day: date, lead: int, group: str) -> bool:
         """Whether all days up to a lead are known of a group."""
         if self.prognosis == "perfect":
-            return all(day + timedelta(days=ahead) in self._days for ahead in range(1, lead + 1))
+            return all(day + timedelta(days=ahead) in self._good for ahead in range(1, lead + 1))
         return set(range(1, lead + 1)) <= set(self.archive.ahead.leads(day, group))
 
     def group(self, day: date, lead: int, group: str) -> Array:
@@ -109,8 +110,18 @@ def check_runs(archive: Archive, form: AheadForm, days: Sequence[date], prognosi
             )
 
 
-def models_of(archive: Archive, form: AheadForm, prognosis: Prognosis) -> Mapping[str, tuple[str, ...]]:
-    """By group, the models whose forecasts were read."""
+def models_of(
+    archive: Archive, form: AheadForm, days: Sequence[date], prognosis: Prognosis, before: Mapping[str, Sequence[str]]
+) -> dict[str, tuple[str, ...]]:
+    """By group, the models whose forecasts of start days were read, and those that were read `before` these."""
     if prognosis == "perfect":
-        return dict.fromkeys(form.groups, (PERFECT,))
-    return {group: archive.ahead.models(group) for group in form.groups}
+        found = {group: {PERFECT} for group in form.groups}
+    else:
+        found = {group: _models(archive, group, days) for group in form.groups}
+    return {group: tuple(sorted({*models, *before.get(group, ())})) for group, models in found.items()}
+
+
+def _models(archive: Archive, group: str, days: Sequence[date]) -> set[str]:
+    if len(ever := archive.ahead.models(group)) <= 1:
+        return set(ever)
+    return {run.model for day in days if (run := archive.ahead.run(day, group)) is not None}

@@ -34,6 +34,8 @@ class TrainingData:
     train: list[date]
     validation: list[date]
     test: list[date]
+    sound: list[date]
+    """All days of good quality."""
     channels: tuple[Channel, ...]
     scales: Scales
     damped: DampedPersistence
@@ -73,7 +75,9 @@ def gather(archive: Archive, settings: TrainSettings, card: Card | None = None) 
         _check_channels(archive, settings)
         scales = fit_scales((archive.coarse(day) for day in sound if day in splits.train), channels)
         scales = _with_ahead(scales, archive, settings, channels, days["train"])
-    return TrainingData(**days, channels=channels, scales=scales, damped=fit_damped(archive, days["train"], leads))
+    return TrainingData(
+        **days, sound=sound, channels=channels, scales=scales, damped=fit_damped(archive, days["train"], leads)
+    )
 
 
 def _with_ahead(

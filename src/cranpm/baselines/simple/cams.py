@@ -52,9 +52,9 @@ class Cams(SimpleBaseline):
 
     def _coarse(self, day: date, lead: int) -> Array:
         """PM2.5 (ug m-3) at 25 km."""
-        ahead, run = self.archive.ahead, self.archive.ahead.run(day, GROUP)
+        ahead, run, channel = self.archive.ahead, self.archive.ahead.run(day, GROUP), self._channel()
         if run is None or lead not in run.leads:
-            return self.archive.coarse(day)[self._channel()]
+            return self.archive.coarse(day)[channel]
         check_reference(day, run.reference, run.model)
         return ahead.fields(day, lead, GROUP)[find_channel(ahead.channels(GROUP), "pm25")]
 

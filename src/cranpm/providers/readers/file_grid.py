@@ -6,7 +6,7 @@ from typing import NoReturn
 import numpy as np
 
 from cranpm.core.errors import CranpmError
-from cranpm.core.grid import Array, Grid
+from cranpm.core.grid import Array, Domain, Grid
 
 LOOSE = 1e-3
 """Coordinates are often float32; by this share of a step they may be off."""
@@ -47,11 +47,17 @@ class FileGrid:
         """Whether both have the same centres."""
         return np.array_equal(self.lat, other.lat) and np.array_equal(self.lon, other.lon)
 
+    def cut(self, domain: Domain) -> "FileGrid":
+        """The part that a domain needs, with a margin; all of it if it does not hold the domain."""
+        rows = _near(self.lat, domain.south, domain.north)
+        cols = _near(self.lon, domain.west, domain.east)
+        if min(len(rows), len(cols)) < 2:
+            return self
+        return FileGrid(self.lat[rows], self.lon[cols], self.rows[rows], self.cols[cols])
+
     def turn(self, raw: Array) -> Array:
         """Values of the file, rows and columns last, in our order."""
-        if np.array_equal(self.rows, np.arange(len(self.rows))) and np.array_equal(
-            self.cols, np.arange(len(self.cols))
-        ):
+        if np.array_equal(self.rows, np.arange(raw.shape[-2])) and np.array_equal(self.cols, np.arange(raw.shape[-1])):
             return raw
         return raw[..., self.rows[:, None], self.cols]
 
@@ -66,6 +72,12 @@ class FileGrid:
             _refuse(what, "cells as high as wide, in degrees", f"{down:g} x {across:g}")
         north, west = round(float(self.lat[0]) + step / 2, 4), round(float(self.lon[0]) - step / 2, 4)
         return Grid(north, west, step, len(self.lat), len(self.lon))
+
+
+def _near(centres: Array, low: float, high: float) -> Array:
+    """Indices of the centres in a range, and of two more on either side."""
+    inside = np.flatnonzero((centres >= low) & (centres <= high))
+    return np.arange(max(inside[0] - 2, 0), min(inside[-1] + 3, len(centres))) if len(inside) else inside
 
 
 def _refuse(what: str, expected: str, found: str) -> NoReturn:

@@ -30,6 +30,8 @@ MOST_RATIO, SMALL_BYTES = 100, 2**20
 HGT = ".hgt"
 UNFINISHED = (".part", ".part-of", ".job")
 """What a fetch leaves behind until it is done."""
+SERVER_COPY = ".server-copy"
+"""A file of this name marks a folder to fetch from, whose files are of no use one by one."""
 
 
 @dataclass(frozen=True, order=True)

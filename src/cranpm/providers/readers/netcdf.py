@@ -1,6 +1,5 @@
 """NetCDF files of the providers, old and new layouts: what is in them, read only as far as it is needed."""
 
-import re
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,10 +15,10 @@ from cranpm.providers.own_products import refuse_own_product
 from cranpm.providers.quantities import BY_ALIAS, RATIOS, LevelKind, factor
 from cranpm.providers.readers.classic import needed_bytes
 from cranpm.providers.readers.file_grid import FileGrid
+from cranpm.providers.readers.netcdf_times import read_clock, versions_of
 from cranpm.providers.readers.variable import Variable
 
 LATITUDES, LONGITUDES = ("latitude", "lat"), ("longitude", "lon")
-TIMES = ("valid_time", "time", "forecast_period", "forecast_reference_time")
 LEVELS: dict[str, LevelKind] = {
     "pressure_level": "pressure",
     "isobaricInhPa": "pressure",
@@ -29,13 +28,15 @@ LEVELS: dict[str, LevelKind] = {
 }
 SUM_HOURS = "cranpm_sum_hours"
 """An attribute of files that we copy: over how many hours rain was summed."""
-EPOCH_IN_NAME = re.compile(r"(?:ANALYSIS|FORECAST) time from (\d{4})(\d{2})(\d{2})")
+MODEL = "cranpm_model"
+"""An attribute of files of forecasts that we copy: which model's runs they hold."""
 
 
 def variables(path: Path, label: str) -> list[Variable]:
     """All quantities that we know in a file; `label` names it in messages."""
     with opened(path, label) as file:
-        return [_variable(path, file, name, label) for name in file.variables if name in BY_ALIAS]
+        names = [name for name in file.variables if name in BY_ALIAS]
+        return [variable for name in names for variable in _variables(path, file, name, label)]
 
 
 @contextmanager
@@ -93,13 +94,14 @@ def file_grid_of(file: netCDF4.Dataset, label: str) -> tuple[FileGrid, str, str]
     return FileGrid.of(file[lat][:], file[lon][:], label), lat, lon
 
 
-def _variable(path: Path, file: netCDF4.Dataset, name: str, label: str) -> Variable:
+def _variables(path: Path, file: netCDF4.Dataset, name: str, label: str) -> list[Variable]:
+    """A variable of a file; of a file of forecasts, the variable in each of its runs."""
     file_grid, lat, lon = file_grid_of(file, label)
     source = file[name]
     dimensions = list(source.dimensions)
     kind, level_name = _levels(file, dimensions)
-    times, leads, time_names = _times(file, dimensions, label)
-    known = {lat, lon, *time_names, level_name, "expver"}
+    clock = read_clock(file, dimensions, label)
+    known = {lat, lon, *clock.dimensions, level_name, "expver"}
     if extra := [name for name in dimensions if name not in known and len(file.dimensions[name]) > 1]:
         raise CranpmError(
             expected=f"{name} by time, level, latitude and longitude in {label}",
@@ -107,26 +109,35 @@ def _variable(path: Path, file: netCDF4.Dataset, name: str, label: str) -> Varia
             remedy="Fetch one member or one part at a time.",
         )
     levels = tuple(float(level) for level in file[level_name][:]) if level_name else (0.0,)
-    block = _Block(path, label, name, time_names, level_name, (lat, lon))
-    versions = _versions(file, times)
-    kept = _shortest(times, leads)
+    block = _Block(path, label, name, clock.dimensions, level_name, (lat, lon))
+    versions = versions_of(file, clock.times)
     quantity, unit = BY_ALIAS[name], str(getattr(source, "units", "")).strip()
     if not (quantity.ratios and unit in RATIOS):
         factor(quantity, unit, label)
-    return Variable(
-        file=label,
-        quantity=quantity,
-        unit=unit,
-        times=times[kept],
-        kind=kind,
-        levels=levels,
-        file_grid=file_grid,
-        reader=lambda indices, level: block.read(kept[indices], level),
-        leads=leads[kept],
-        versions=versions[kept],
-        sum_hours=float(getattr(source, SUM_HOURS, 1.0)),
-        institution=str(getattr(file, "institution", "")),
-    )
+    institution = str(getattr(file, "institution", ""))
+    found = []
+    for start, kept in clock.runs():
+        found.append(
+            Variable(
+                file=label,
+                quantity=quantity,
+                unit=unit,
+                times=clock.times[kept],
+                kind=kind,
+                levels=levels,
+                file_grid=file_grid,
+                reader=lambda indices, level, kept=kept: block.read(kept[indices], level),  # type: ignore[misc]
+                leads=clock.leads[kept],
+                versions=versions[kept],
+                sum_hours=float(getattr(source, SUM_HOURS, 1.0)),
+                accumulated=quantity.name == "tp" and start is not None and SUM_HOURS not in source.ncattrs(),
+                institution=institution,
+                source=str(getattr(file, "source", "")),
+                model="" if start is None else str(getattr(file, MODEL, clock.model)),
+                start=start,
+            )
+        )
+    return found
 
 
 def _levels(file: netCDF4.Dataset, dimensions: list[str]) -> tuple[LevelKind, str | None]:
@@ -140,70 +151,6 @@ def _levels(file: netCDF4.Dataset, dimensions: list[str]) -> tuple[LevelKind, st
                 return "model", name
             return ("pressure" if unit in ("hPa", "millibars", "mbar") else kind), name
     return "surface", None
-
-
-def _times(file: netCDF4.Dataset, dimensions: list[str], label: str) -> tuple[Array, Array, tuple[str, ...]]:
-    """Valid times, the lead hours of each, and the dimensions that hold them."""
-    names = tuple(name for name in TIMES if name in dimensions)
-    if names == ("forecast_period", "forecast_reference_time"):
-        order = tuple(name for name in dimensions if name in names)
-        stored = file["valid_time"]
-        valid = _decode(stored, label)
-        if tuple(stored.dimensions) != order:
-            valid = valid.T
-        lead = file["forecast_period"][:].astype(float)
-        leads = lead[:, None] if order[0] == "forecast_period" else lead[None, :]
-        return valid.ravel(), np.broadcast_to(leads, valid.shape).ravel(), order
-    if len(names) != 1:
-        raise CranpmError(
-            expected=f"one time axis in {label}",
-            found=", ".join(names) or "none",
-            remedy="Fetch it as the provider makes it.",
-        )
-    clock = file[names[0]]
-    times = _decode(clock, label)
-    forecast = str(getattr(clock, "long_name", "")).startswith("FORECAST")
-    return times, np.asarray(clock[:], float) if forecast else np.zeros(len(times)), names
-
-
-def _decode(variable: "netCDF4.Variable[Any]", label: str) -> Array:
-    """Times as datetime64[s]. The European analysis keeps its epoch in `long_name`."""
-    unit, values = str(getattr(variable, "units", "")), np.asarray(variable[:], np.float64)
-    found = EPOCH_IN_NAME.search(str(getattr(variable, "long_name", "")))
-    if unit == "hours" and found:
-        start = np.datetime64("-".join(found.groups()), "s")
-        return start + np.round(values * 3600).astype("timedelta64[s]")
-    calendar = str(getattr(variable, "calendar", "standard")).lower()
-    if calendar not in ("standard", "gregorian", "proleptic_gregorian"):
-        raise CranpmError(
-            expected=f"days of our calendar in {label}", found=calendar, remedy="Fetch it as the provider makes it."
-        )
-    return decode_times(values, unit, label)
-
-
-def decode_times(values: Array, unit: str, label: str) -> Array:
-    """datetime64[s] from numbers and a unit as `hours since 1900-01-01`."""
-    length, _, since = unit.partition(" since ")
-    seconds = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400}.get(length)
-    if seconds is None or not since:
-        raise CranpmError(
-            expected=f"time as seconds, minutes, hours or days since a date in {label}",
-            found=repr(unit),
-            remedy="Fetch it as the provider makes it.",
-        )
-    values = np.asarray(values, np.float64)
-    if not np.isfinite(values).all():
-        raise CranpmError(expected=f"every time in {label}", found="some that are missing", remedy="Fetch it again.")
-    start = np.datetime64(since.strip().removesuffix("Z").removesuffix(".0").replace(" ", "T"), "s")
-    return start + np.round(values * seconds).astype("timedelta64[s]")
-
-
-def _shortest(times: Array, leads: Array) -> Array:
-    """Indices of times in order; of several forecasts for a time, that of the shortest lead."""
-    order = np.lexsort((leads, times))
-    if not leads.any():
-        return order  # a time that is said twice stays twice, and is compared where a day is made of it
-    return order[np.unique(times[order], return_index=True)[1]]
 
 
 class _Block:
@@ -284,13 +231,3 @@ def unpacked(source: "netCDF4.Variable[Any]", raw: Array) -> Array:
         values = values * scale + offset
     values[missing] = np.nan
     return values
-
-
-def _versions(file: netCDF4.Dataset, times: Array) -> Array:
-    """expver of each time; where it is a dimension, fields are merged and the time is called by both."""
-    if "expver" not in file.variables:
-        return np.full(len(times), "", object)
-    found = [str(value).zfill(4) for value in np.ravel(file["expver"][:])]
-    if file["expver"].dimensions != ("expver",) and len(found) == len(times):
-        return np.array(found, object)
-    return np.full(len(times), "+".join(sorted(set(found))), object)
