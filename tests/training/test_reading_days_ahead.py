@@ -286,3 +286,17 @@ def test_a_network_that_cannot_read_the_days_ahead_is_refused_with_them():
     for kind in (GridSettings, ReleasedSettings):
         with pytest.raises(ValueError, match="reads no days ahead"):
             kind(kind="released", ahead="weather")
+
+
+def test_leads_beyond_what_is_forecast_are_masked_and_leads_all_beyond_it_are_refused(month):
+    scales = gather(month, settings(*READS, "network.leads=[1,6]")).scales
+    assert len(scales.ahead_mean) == 35
+    with pytest.raises(CranpmError, match=r"up to T\+6, for network.ahead; found none beyond T\+5"):
+        gather(month, settings(*READS, "network.leads=[6]"))
+
+
+def test_a_folder_with_another_run_is_refused(month, tmp_path):
+    (tmp_path / "run" / "state").mkdir(parents=True)
+    for changes, resume, found in (((), False, "a run"), (("baseline.kind=boosting",), True, "trained in steps")):
+        with pytest.raises(CranpmError, match=f"a new folder .*found .*{found}"):
+            train(settings(*changes), month, tmp_path / "run", resume=resume)

@@ -77,7 +77,9 @@ def do(task: Task, archive: Archive, work: Path) -> Outcome:
     if (folder / "test.json").is_file():
         material = gather(archive, settings, load_weights(folder / "last").card)
     else:
-        run = begin_run(settings, archive, folder, resume=(folder / "state").is_dir())
+        run = begin_run(
+            settings, archive, folder, resume=any((folder / name).is_dir() for name in ("state", "weights"))
+        )
         run.train(lambda _: None, lambda _: None)
         material = run.data
     weights = load_weights(folder / "last")
@@ -169,7 +171,9 @@ def run_all(
 
 def work_on(tasks: Sequence[Task], archive: Archive, work: Path) -> list[Outcome]:
     """The outcomes of tasks that share one run; if another command has it under way, after that has ended."""
-    fits = Inputs(archive).size_gb(len(archive.days)) <= tasks[0].job.settings.samples.cache_gb
+    settings = tasks[0].job.settings
+    inputs = Inputs.of(settings.model.for_channels(archive.channels), archive)
+    fits = inputs.size_gb(len(archive.days)) <= settings.samples.cache_gb
     days = _in_memory(archive.location, archive.snapshot) if fits else archive
     with locked(run_folder(tasks[0].job, work) / "claim"):
         return [_do_or_explain(task, days, work) for task in tasks]

@@ -96,16 +96,23 @@ class AheadFields:
         return np.asarray(between / len(weather), np.float32)
 
 
-def check_runs(archive: Archive, form: AheadForm, days: Sequence[date], prognosis: Prognosis) -> None:
-    """Refuse start days of which a stored forecast began after they had ended, or none of which has a forecast."""
-    if prognosis == "perfect":
-        return
-    for group in form.groups:
-        archive.ahead.check_references(group, days)
-        if not set(days) & set(archive.ahead.days(group)):
+def check_runs(archive: Archive, form: AheadForm, days: Sequence[date], shortest: int, prognosis: Prognosis) -> None:
+    """Refuse start days whose stored forecast began after they had ended; and if none reaches the `shortest` lead."""
+    for group, size in zip(form.groups, form.sizes, strict=True):
+        if not size:
             raise CranpmError(
-                expected=f"forecasts of the {group} ahead in {archive.location}, for network.ahead",
-                found=f"none for the {len(days)} start days",
+                expected=f"channels of {group} in {archive.location}, for network.ahead",
+                found="none",
+                remedy="Use an archive that has some, or --set network.ahead=none.",
+            )
+        if prognosis == "perfect":
+            continue
+        archive.ahead.check_references(group, days)
+        reached = max((max(archive.ahead.leads(day, group), default=0) for day in days), default=0)
+        if reached < shortest:
+            raise CranpmError(
+                expected=f"forecasts of the {group} ahead in {archive.location} up to T+{shortest}, for network.ahead",
+                found=f"none beyond T+{reached}" if reached else f"none for the {len(days)} start days",
                 remedy="Simulate with --ahead 5, ingest forecasts, or --set network.ahead=none.",
             )
 

@@ -60,7 +60,7 @@ def gather(archive: Archive, settings: TrainSettings, card: Card | None = None) 
     check_leakage(days["train"], [*days["validation"], *days["test"]], leads)
     form, prognosis = settings.model.for_channels(archive.channels).days_ahead, settings.samples.prognosis
     for found in days.values():
-        check_runs(archive, form, found, prognosis)
+        check_runs(archive, form, found, min(leads), prognosis)
     _check_domain(archive, settings)
     _check_tiles(settings)
     _check_stations(archive, settings)
@@ -91,7 +91,8 @@ def _with_ahead(
     mean: list[float] = []
     spread: list[float] = []
     for group in model.days_ahead.groups:
-        pairs = [(day, lead) for day in spread_days(days, FIT_DAYS) for lead in model.leads]
+        some = [day for day in days if inputs.ahead.knows(day, min(model.leads), group)]
+        pairs = [(day, lead) for day in spread_days(some, FIT_DAYS) for lead in model.leads]
         fields = (inputs.ahead.group(*pair, group) for pair in pairs if inputs.ahead.knows(*pair, group))
         fitted = fit_scales(fields, channels_of(channels, group))
         mean += fitted.mean
