@@ -7,7 +7,7 @@ days=2026-01-02..2026-12-28 every=4
 mkdir -p "$folder"
 "$cranpm" simulate --domain alps --days 2019-01-01..2026-12-31 "$archive"
 
-learned="cran-pm simvp simvp-on-1km convlstm topoflow climax earthformer"
+learned="cran-pm boosting simvp simvp-on-1km convlstm topoflow climax earthformer"
 for name in $learned; do
     run=$folder/runs/$name
     case $name in

@@ -180,3 +180,11 @@ def test_xarray_shows_forecasts_by_start_day_and_lead(path):
     assert found.cams_o3.attrs["units"] == "ug m-3"
     assert np.array_equal(found.cams_pm10.sel(lead=3)[0].compute(), composition.fields[3][1])
     assert found.cams_pm10.sel(lead=3)[1].isnull().all()
+
+
+def test_two_runs_of_one_group_are_refused_and_fields_are_stored_as_they_are_compared(path):
+    with pytest.raises(CranpmError, match=f"one run of weather for {FIRST}; found several"):
+        put_ahead(path, run(), run(seed=1))
+    precise = replace(run(), fields={1: run().fields[1].astype(np.float64) + 1e-9})
+    first = put_ahead(path, precise)
+    assert put_ahead(path, precise) == first

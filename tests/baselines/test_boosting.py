@@ -181,7 +181,8 @@ def test_it_does_without_any_group(fitted, month, hidden):
 
 
 def test_it_beats_persistence_on_days_it_learned_from(month, tmp_path):
-    settings = recipe(*AHEAD, "baseline.trees=60", "baseline.samples=4000", "samples.hidden_groups=0")
+    every_day = ("baseline.samples=4000", "samples.hidden_groups=0", "scores.days=16")
+    settings = recipe(*AHEAD, "baseline.trees=60", *every_day)
     run = FittingRun(settings, month, tmp_path, resume=False)
     run.train()
     scores = run._scores(run.data.train, load_weights(tmp_path / "best").network)

@@ -271,7 +271,9 @@ FOUR_YEARS = SimpleNamespace(
 """The one for the days ahead."""
 
 
-PUBLISHED = sorted(path.stem for path in PLANS.glob("*.toml"))
+UNFINISHED = {"ahead"}
+"""Plans whose runs have not all ended: see docs/results/ahead.md."""
+PUBLISHED = sorted(path.stem for path in PLANS.glob("*.toml") if path.stem not in UNFINISHED)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -423,3 +425,29 @@ def test_other_worlds_have_the_same_days_and_another_truth(month, tmp_path):
     assert float(world.elevation().max()) == 0
     assert world.attributes["producer"]["seed"] == month.attributes["producer"]["seed"]
     assert not np.array_equal(world.pm25(month.days[1]), month.pm25(month.days[1]), equal_nan=True)
+
+
+def test_rows_with_other_leads_are_tested_on_the_same_days(month, tmp_path):
+    plan = tmp_path / "leads.toml"
+    plan.write_text(
+        TINY.replace('reference = "whole"', 'reference = "whole"').split("[[rows]]")[0]
+        + '[[rows]]\nname = "whole"\n\n[[rows]]\nname = "further"\nset = ["network.leads=[1,2,3,4]"]\n'
+    )
+    experiment = load_experiment(str(plan))
+    every = jobs(experiment, month)
+    assert {job.leads for job in every} == {(1, 2, 3, 4)}
+    study = Study(experiment, every, tmp_path / "out" / "leads")
+    run_all([study], month, tmp_path / "work", Pool())
+    results = read_results(study.folder)
+    (whole,), (further,) = results.of("whole"), results.of("further")
+    assert whole.days == further.days
+    assert (whole.leads, further.leads) == ((1, 2, 3), (1, 2, 3, 4))
+    header, first, second, *baselines = [tables(results)[0].header, *tables(results)[0].rows]
+    assert header[-3] == "T+4 RMSE"
+    assert first[-3:] == ("", "", "")
+    assert float(second[-3]) > 0
+    assert all(float(row[-3]) > 0 for row in baselines)
+    assert set(outcomes_of(results)) == {job.identity for job in every}
+    others = jobs(experiment.model_copy(update={"rows": experiment.rows[:1]}), month)
+    assert others[0].run == every[0].run
+    assert others[0].scoring != every[0].scoring

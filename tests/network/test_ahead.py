@@ -204,7 +204,7 @@ def test_a_puff_arrives_where_constant_wind_takes_it(u, v, lead):
     u, v = u / lead, v / lead  # it stays on the grid
     pm25, corner = puff(20, 30), torch.tensor([[50.0, 5.0]])
     wind = torch.tensor([u, v])[None, :, None, None].expand(1, 2, 40, 60)
-    later = pm25 + carried_change(pm25, wind, corner, torch.tensor([lead]))
+    later = pm25 + carried_change(pm25, wind, corner, torch.tensor([lead]), 3)
     peak = later[0, 0].argmax()
     row, col = int(peak // 60), int(peak % 60)
     degrees = 86400 * lead / 111195
@@ -219,9 +219,9 @@ def test_air_from_the_sea_brings_no_change_and_missing_cells_stay_out_of_it():
     pm25, corner = puff(20, 30) + 10, torch.tensor([[50.0, 5.0]])
     pm25[:, :, :, :25] = torch.nan
     wind = torch.tensor([6.0, 0.0])[None, :, None, None].expand(1, 2, 40, 60)
-    change = carried_change(pm25, wind, corner, torch.tensor([1]))
+    change = carried_change(pm25, wind, corner, torch.tensor([1]), 3)
     assert change.isfinite().all()
     assert (change[:, :, :, :25] == 0).all()
     assert (change[:, :, :, 26] == 0).all()
-    calm = carried_change(pm25, torch.zeros_like(wind), corner, torch.tensor([3]))
+    calm = carried_change(pm25, torch.zeros_like(wind), corner, torch.tensor([3]), 3)
     assert calm.abs().max() < 1e-4

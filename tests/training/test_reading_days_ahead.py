@@ -12,6 +12,7 @@ from test_train import settings
 
 from cranpm.archive import repository
 from cranpm.archive.days_ahead import DaysAhead
+from cranpm.archive.layout import axis_index
 from cranpm.archive.store import Archive
 from cranpm.archive.writer import ArchiveWriter
 from cranpm.core.channels import GROUPS, find_channel
@@ -23,6 +24,7 @@ from cranpm.network import preset
 from cranpm.simulate.job import simulate_archive
 from cranpm.training import train
 from cranpm.training.batches import Batches
+from cranpm.training.days_ahead import PERFECT, models_of
 from cranpm.training.inputs import Inputs
 from cranpm.training.training_data import gather
 from cranpm.weights import load_weights
@@ -241,3 +243,60 @@ def test_days_with_known_and_unknown_groups_join(month):
     assert joined.lead.tolist() == [1, 2, 6]
     assert joined.known[:, 0, 0].tolist() == [1, 1, 0]
     assert replace(joined, lead=None).ahead.shape[0] == 3
+
+
+def test_states_of_runs_from_before_the_days_ahead_can_be_resumed():
+    from cranpm.training.checkpoints import _current
+
+    wanted = settings()
+    before = wanted.to_json() | {"begun_from": None, "processes": 1}
+    old = {"mean": [0.0], "spread": [1.0], "pm25_mean": 15.0, "pm25_spread": 20.0}
+    assert _current(before | {"scales": old})["scales"] == old | {"ahead_mean": [], "ahead_spread": []}
+
+
+def test_the_card_names_the_models_of_the_training_days_and_what_tuned_weights_had_read(month, tmp_path):
+    form, days = AHEAD.days_ahead, month.days[1:5]
+    copy = month_copy(month, tmp_path)
+    with ArchiveWriter(str(copy)) as writer:
+        late = month.days[-1]
+        fields = {1: month.ahead.fields(late, 1, "weather")}
+        writer.put_ahead(late, [DaysAhead("weather", "aifs", datetime(late.year, late.month, late.day), fields)])
+    archive = Archive(str(copy))
+    assert archive.ahead.models("weather") == ("simulation", "aifs")
+    found = models_of(archive, form, days, "forecast", {"weather": ["ifs"]})
+    assert found == {"weather": ("ifs", "simulation"), "composition": ("simulation-cams",)}
+    perfect = models_of(archive, form, days, "perfect", {})
+    assert perfect == {"weather": (PERFECT,), "composition": (PERFECT,)}
+    assert models_of(archive, form, days, "forecast", perfect)["weather"] == (PERFECT, "simulation")
+
+
+def test_perfect_prognosis_masks_days_ahead_that_are_degraded(month, tmp_path):
+    copy = month_copy(month, tmp_path)
+    with repository.commit(str(copy), "degraded", {}) as root:
+        root["quality"][axis_index(month.days[6])] = 2
+    inputs = Inputs.of(AHEAD, Archive(str(copy)), prognosis="perfect")
+    assert inputs.day(month.days[4], 1).known.all()
+    assert inputs.day(month.days[4], 2).known.sum() == 0
+
+
+def test_a_network_that_cannot_read_the_days_ahead_is_refused_with_them():
+    from cranpm.network import ReleasedSettings
+    from cranpm.network.interface import GridSettings
+
+    for kind in (GridSettings, ReleasedSettings):
+        with pytest.raises(ValueError, match="reads no days ahead"):
+            kind(kind="released", ahead="weather")
+
+
+def test_leads_beyond_what_is_forecast_are_masked_and_leads_all_beyond_it_are_refused(month):
+    scales = gather(month, settings(*READS, "network.leads=[1,6]")).scales
+    assert len(scales.ahead_mean) == 35
+    with pytest.raises(CranpmError, match=r"up to T\+6, for network.ahead; found none beyond T\+5"):
+        gather(month, settings(*READS, "network.leads=[6]"))
+
+
+def test_a_folder_with_another_run_is_refused(month, tmp_path):
+    (tmp_path / "run" / "state").mkdir(parents=True)
+    for changes, resume, found in (((), False, "a run"), (("baseline.kind=boosting",), True, "trained in steps")):
+        with pytest.raises(CranpmError, match=f"a new folder .*found .*{found}"):
+            train(settings(*changes), month, tmp_path / "run", resume=resume)

@@ -101,8 +101,6 @@ class DayData:
         self._check_range("stations", self.stations_ugm3, 0, PM25_CEILING_UGM3, "ug m-3")
         if not np.isfinite(self.pm25_ugm3).any():
             self._refuse("PM2.5 on some pixels", "none at all", "Leave the day out: a gap is listed, never filled.")
-        for run in self.ahead:
-            run.check(self.day, domain, channels)
 
     def _check_range(self, name: str, values: Array, low: float, high: float, unit: str) -> None:
         if values.size == 0:

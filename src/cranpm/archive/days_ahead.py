@@ -74,6 +74,10 @@ class DaysAhead:
     """By lead in days: (channels of the group, rows, cols) on the coarse grid, in the archive's order; all finite."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        stored = {lead: np.asarray(values, np.float32) for lead, values in self.fields.items()}
+        object.__setattr__(self, "fields", stored)
+
     @property
     def leads(self) -> tuple[int, ...]:
         return tuple(sorted(self.fields))
@@ -99,6 +103,16 @@ class DaysAhead:
                         found=f"{least:g}..{most:g}",
                         remedy="Check its units; leave out a group or a lead that has gaps.",
                     )
+
+
+def check_runs(runs: Sequence[DaysAhead], day: date, domain: Domain, channels: Sequence[Channel]) -> None:
+    """Refuse runs of a start day that cannot be stored, and two runs of one group."""
+    for run in runs:
+        run.check(day, domain, channels)
+    if twice := [group for group in GROUPS if sum(run.group == group for run in runs) > 1]:
+        raise CranpmError(
+            expected=f"one run of {twice[0]} for {day}", found="several", remedy="Choose one, or store them in turn."
+        )
 
 
 class AheadReader:

@@ -47,8 +47,7 @@ class ArchiveWriter:
         What it held of their groups is replaced; storing the same again changes nothing.
         """
         self._check_open()
-        for run in runs:
-            run.check(day, self._known.domain, self._known.channels)
+        days_ahead.check_runs(runs, day, self._known.domain, self._known.channels)
         if new := [run for run in runs if not self._known.ahead.same(day, run)]:
             facts = {run.group: f"{run.model} {run.reference}" for run in new}
             with repository.commit(self.location, f"{day} days ahead", facts) as root:
@@ -61,6 +60,7 @@ class ArchiveWriter:
         self._check_open()
         data = replace(data, coarse=np.asarray(data.coarse, np.float32))
         data.check(self._known.domain, self._stations, self._known.channels)
+        days_ahead.check_runs(data.ahead, data.day, self._known.domain, self._known.channels)
         index, provenance = axis_index(data.day), json.dumps(dict(data.provenance), sort_keys=True, default=str)
         if self._same(data, provenance):
             return self._known.snapshot

@@ -57,7 +57,7 @@ def experiment(
     known = known_outcomes(folder)
     for study in studies if not only else ():  # one run of many finds the worlds that --print-jobs made
         if study.experiment.worlds and not all(job.identity in known for job in study.jobs):
-            days = scored_days(study.experiment, opened, study.jobs[0].settings)
+            days = scored_days(study.experiment, opened, study.jobs[0].settings, study.jobs[0].leads)
             with progress_bar("worlds", len(days) * len(study.experiment.worlds), quiet) as bar:
                 make_worlds(study.experiment, opened, days, place, bar)
     if print_jobs:

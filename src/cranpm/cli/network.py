@@ -114,6 +114,7 @@ def _print_weights(folder: Path, weights: "Weights") -> None:
         ("grids", f"coarse {card.coarse_step} degrees, fine {card.fine_step} degrees"),
         ("trained on", card.data or "not recorded"),
         ("trained where", card.domain or "not recorded"),
+        ("days ahead", card.days_ahead),
         ("licence", card.licence),
         ("written by", card.software),
         ("sha256", weights.sha256),

@@ -15,7 +15,7 @@ LEVELS_HPA = (500, 700, 850, 925, 1000)
 GROUPS = ("weather", "composition")
 """What forecasts of the days ahead are given by: either may be absent while the other is there."""
 COMPOSITION = frozenset({"pm25", "pm10", "no2", "o3", "co", "so2"})
-"""Quantities of the air's composition; all others are weather."""
+"""Quantities of the air's composition, as all that has CAMS's form; the others are weather."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Channel:
     @property
     def group(self) -> str:
         """One of `GROUPS`."""
-        return "composition" if self.quantity in COMPOSITION else "weather"
+        return "composition" if self.quantity in COMPOSITION or self.source == "cams" else "weather"
 
     @property
     def standard_name(self) -> str | None:

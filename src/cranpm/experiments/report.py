@@ -123,5 +123,11 @@ def spread(values: list[float]) -> str:
 
 def _change(own: list[ErrorSums], reference: list[ErrorSums], lead: int) -> Interval:
     """Over the same days, all seeds together."""
+    if any(one.days != reference[0].days for one in (*own, *reference)):
+        raise CranpmError(
+            expected="rows that were tested on the same days",
+            found="other days in one of them",
+            remedy="Remove the experiment's folder of results and give the command again: weights are kept in --work.",
+        )
     pair = [np.sum([scores.daily(lead)[:, :2] for scores in side], axis=0) for side in (own, reference)]
     return rmse_change(np.stack(pair, axis=1), resamples_for(own[0].days))

@@ -14,6 +14,7 @@ from typing import Any
 from cranpm import __version__
 from cranpm.archive.store import Archive, ArchiveInMemory
 from cranpm.core.cluster import Pool
+from cranpm.core.days import usable
 from cranpm.core.errors import CranpmError
 from cranpm.core.settings import validate
 from cranpm.experiments.intervene import Intervened
@@ -76,13 +77,16 @@ def do(task: Task, archive: Archive, work: Path) -> Outcome:
     if (folder / "test.json").is_file():
         material = gather(archive, settings, load_weights(folder / "last").card)
     else:
-        run = begin_run(settings, archive, folder, resume=(folder / "state").is_dir())
+        run = begin_run(
+            settings, archive, folder, resume=any((folder / name).is_dir() for name in ("state", "weights"))
+        )
         run.train(lambda _: None, lambda _: None)
         material = run.data
     weights = load_weights(folder / "last")
     network, model = weights.network.eval(), settings.model
     days, each = experiment.score_days, experiment.score_tiles
-    tiles = fixed_tiles(archive.land(), model.tile_shape[0], material.test, days, each)
+    starts = usable(material.sound, settings.splits.test, job.leads)
+    tiles = fixed_tiles(archive.land(), model.tile_shape[0], starts, days, each)
     scores = {
         name: error_sums(score(network, inputs, tiles, model.leads, material.damped))
         for name, inputs in conditions(task, archive, work, weights.card)
@@ -167,7 +171,9 @@ def run_all(
 
 def work_on(tasks: Sequence[Task], archive: Archive, work: Path) -> list[Outcome]:
     """The outcomes of tasks that share one run; if another command has it under way, after that has ended."""
-    fits = Inputs(archive).size_gb(len(archive.days)) <= tasks[0].job.settings.samples.cache_gb
+    settings = tasks[0].job.settings
+    inputs = Inputs.of(settings.model.for_channels(archive.channels), archive)
+    fits = inputs.size_gb(len(archive.days)) <= settings.samples.cache_gb
     days = _in_memory(archive.location, archive.snapshot) if fits else archive
     with locked(run_folder(tasks[0].job, work) / "claim"):
         return [_do_or_explain(task, days, work) for task in tasks]
@@ -211,14 +217,28 @@ def outcomes_of(results: Results) -> dict[tuple[str, str], Outcome]:
     Settings are read as the present software understands them, so that a setting that is new, or has another name
     now, leaves a run what it is.
     """
-    scoring, found = scoring_identity(results.result), {}
-    for outcome in results.outcomes():
-        try:
-            settings = validate(TrainSettings, outcome.run.settings)
-        except CranpmError:
-            continue  # of a software that knew other settings
-        found[run_identity(settings, outcome.run.learned_from), scoring] = outcome
-    return found
+    read = [(outcome, _settings(outcome)) for outcome in results.outcomes()]
+    known = [(outcome, settings) for outcome, settings in read if settings is not None]
+    scoring = _scoring(results.result, [settings for _, settings in known])
+    return {(run_identity(settings, outcome.run.learned_from), scoring): outcome for outcome, settings in known}
+
+
+def _settings(outcome: Outcome) -> TrainSettings | None:
+    """Those of a run; None where a software wrote them that knew other settings."""
+    try:
+        return validate(TrainSettings, outcome.run.settings)
+    except CranpmError:
+        return None
+
+
+def _scoring(result: ExperimentResult, settings: Sequence[TrainSettings]) -> str:
+    """The identity of a result's test; its leads are those of all rows, also of rows that have not ended."""
+    some = [one for one in settings if tuple(sorted(one.model.leads)) == result.leads]
+    whole = some[0] if some else None
+    if whole is None and settings:
+        network = settings[0].network.model_copy(update={"leads": result.leads})
+        whole = settings[0].model_copy(update={"network": network})
+    return scoring_identity(result, [*settings, *([whole] if whole else [])])
 
 
 def keep(study: Study, outcomes: Outcomes) -> None:
@@ -238,7 +258,7 @@ def _result(study: Study, runs: tuple[RunResult, ...]) -> ExperimentResult:
     experiment = study.experiment
     return ExperimentResult(
         **experiment.model_dump(),
-        leads=tuple(sorted({lead for job in study.jobs for lead in job.settings.model.leads})),
+        leads=study.jobs[0].leads,
         conditions=(AS_IT_IS, *experiment.interventions, *experiment.worlds),
         circumstances=Circumstances(date=date.today(), software=f"cranpm {__version__}", processor=processor),
         runs=runs,

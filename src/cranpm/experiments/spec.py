@@ -54,6 +54,8 @@ class Job:
     """The archive's days: of a simulated archive its world, else the snapshot."""
     scoring: str
     """Identity of how runs are tested: days, tiles, conditions."""
+    leads: tuple[int, ...]
+    """Of all rows: the days of the test have truths for all of them, so that all rows are tested on the same days."""
 
     @property
     def name(self) -> str:
@@ -86,13 +88,18 @@ def load_experiment(name: str, budget: str | None = None) -> Experiment:
 def jobs(experiment: Experiment, archive: Archive, overrides: Sequence[str] = ()) -> list[Job]:
     """All runs, rows in order and seeds within; the same budget, days and sampler for every row."""
     shared = [*BUDGETS[experiment.budget], *experiment.set, *overrides]
-    scoring = scoring_identity(experiment)
-    found = []
-    for row in experiment.rows:
-        for seed in experiment.seeds:
-            settings = load_settings(Path(experiment.recipe), [*shared, *row.set, f"samples.seed={seed}"])
-            found.append(Job(row.name, seed, settings, known_days(archive, settings), scoring))
-    return found
+    names = [(row, seed) for row in experiment.rows for seed in experiment.seeds]
+    recipe = Path(experiment.recipe)
+    every = [load_settings(recipe, [*shared, *row.set, f"samples.seed={seed}"]) for row, seed in names]
+    leads = all_leads(every)
+    scoring = scoring_identity(experiment, every)
+    pairs = zip(names, every, strict=True)
+    return [Job(row.name, seed, one, known_days(archive, one), scoring, leads) for (row, seed), one in pairs]
+
+
+def all_leads(settings: Sequence[TrainSettings]) -> tuple[int, ...]:
+    """The leads of all rows, in days."""
+    return tuple(sorted({lead for one in settings for lead in one.model.leads}))
 
 
 def known_days(archive: Archive, settings: TrainSettings) -> Any:
@@ -114,9 +121,12 @@ def run_identity(settings: TrainSettings, learned_from: Any) -> str:
     return _hash(settings.to_json(defaults=False), learned_from)
 
 
-def scoring_identity(design: Design) -> str:
-    """Identity of the test of an experiment's runs."""
-    return _hash(FORMAT, design.model_dump(include={"score_days", "score_tiles", "interventions", "worlds"}))
+def scoring_identity(design: Design, settings: Sequence[TrainSettings]) -> str:
+    """Identity of the test of an experiment's runs; leads decide its days where rows differ in them."""
+    leads = all_leads(settings)
+    differ = any(tuple(sorted(one.model.leads)) != leads for one in settings)
+    parts = design.model_dump(include={"score_days", "score_tiles", "interventions", "worlds"})
+    return _hash(FORMAT, parts, *([leads] if differ else []))
 
 
 def _hash(*parts: Any) -> str:

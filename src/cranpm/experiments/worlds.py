@@ -4,13 +4,14 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 
+from cranpm.archive.repository import exists
 from cranpm.archive.store import SIMULATION, Archive
 from cranpm.core.days import reach, usable
 from cranpm.core.errors import CranpmError
 from cranpm.experiments.spec import Experiment
 from cranpm.simulate import SimulationSettings
 from cranpm.simulate.job import days_ahead_in, simulate_archive
-from cranpm.training.recipe import TrainSettings
+from cranpm.training.recipe import TrainSettings, load_settings
 from cranpm.training.tile_scores import spread_days
 
 SIMULATED = frozenset(SimulationSettings.model_fields) - {"world", "first_day"}
@@ -37,15 +38,23 @@ def make_worlds(
             remedy="Leave `worlds` out of the experiment.",
         )
     made = {name: value for name, value in archive.attributes["producer"].items() if name in SIMULATED}
-    ahead = days_ahead_in(archive)
+    recipe = Path(experiment.recipe)
+    reads = any(load_settings(recipe, [*experiment.set, *row.set]).model.days_ahead.groups for row in experiment.rows)
     for world in experiment.worlds:
         settings = SimulationSettings.model_validate(made | {"world": world})
-        simulate_archive(str(world_place(world, work)), archive.domain, days, settings, on_day, ahead=ahead)
+        place = str(world_place(world, work))
+        ahead = days_ahead_in(archive) if reads else None if exists(place) else 0
+        simulate_archive(place, archive.domain, days, settings, on_day, ahead=ahead)
 
 
-def scored_days(experiment: Experiment, archive: Archive, settings: TrainSettings) -> list[date]:
-    """The days that the test of an experiment reads: its start days, the days before and the days ahead."""
-    leads = settings.network.leads
+def scored_days(
+    experiment: Experiment, archive: Archive, settings: TrainSettings, leads: Sequence[int] | None = None
+) -> list[date]:
+    """The days that the test of an experiment reads: its start days, the days before and the days ahead.
+
+    `leads` are those of all rows; unless given, those of `settings`.
+    """
+    leads = leads or settings.network.leads
     found = usable(archive.days, settings.splits.test, leads)
     if not found:
         raise CranpmError(

@@ -80,7 +80,7 @@ def predict(
             "resolution": weights.network.settings.resolution,
             "stations_in_loss": weights.card.stations_in_loss,
             "weights_source": weights.card.source or "not recorded",
-            "prognosis": prognosis,
+            "prognosis": prognosis if inputs.ahead.form.groups else "none",
             "precision": precision,
             "compiled": compiled,
             "tiles": len(plan),

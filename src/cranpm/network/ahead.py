@@ -31,12 +31,14 @@ class AheadForm:
     """Channels of each of the groups."""
     way: WayName
     slots: int
+    furthest: int
+    """The longest lead, in days."""
 
     @classmethod
     def of(cls, ahead: AheadName, way: WayName, sizes: Sequence[int], leads: Sequence[int]) -> "AheadForm":
         groups = READ[ahead]
         slots = 0 if not groups else 2 if way == "mean" else max(leads)
-        return cls(groups, tuple(sizes[: len(groups)]), way, slots)
+        return cls(groups, tuple(sizes[: len(groups)]), way, slots, max(leads) if groups else 0)
 
     @property
     def channels(self) -> int:
@@ -75,4 +77,4 @@ class AheadForm:
         return torch.cat([fields, masks.to(fields.dtype)], dim=2).flatten(1, 2)
 
 
-NOTHING_AHEAD = AheadForm((), (), "mean", 0)
+NOTHING_AHEAD = AheadForm((), (), "mean", 0, 0)

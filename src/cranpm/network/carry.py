@@ -24,10 +24,11 @@ def carried_change(
     wind: Float[Tensor, "days 2 h w"],
     corner: Float[Tensor, "days 2"],
     lead: Int[Tensor, " days"],
+    longest: int,
 ) -> Float[Tensor, "days 1 h w"]:
     """PM2.5 (ug m-3) that the wind brings within `lead` days, less what is there now; 0 where either is unknown.
 
-    The way of the air is followed back through the mean wind of the way, in steps of six hours.
+    The way of the air is followed back through the mean wind of the way, in steps of six hours, `longest` days at most.
     """
     days, _, rows, cols = pm25.shape
     narrowing = torch.cos(torch.deg2rad(corner[:, :1] - (torch.arange(rows, device=pm25.device) + 0.5) * COARSE_STEP))
@@ -37,7 +38,7 @@ def carried_change(
     east = -wind[:, 0] / narrowing[:, :, None].clamp(min=0.1)
     speed = torch.stack([east, wind[:, 1]], dim=1) * (DEGREES_PER_MS * per_degree[:, None, None])
     place = here
-    for step in range(STEPS_A_DAY * int(lead.max())):
+    for step in range(STEPS_A_DAY * longest):
         moving = (step < STEPS_A_DAY * lead).float()[:, None, None, None]
         place = place + moving * _sample(speed, place).permute(0, 2, 3, 1)
     known = pm25.isfinite().float()

@@ -85,7 +85,7 @@ class CranPM(ForecastNetwork):
                 expected="a lead, to follow the air back", found="none", remedy="Give a lead to `Inputs.day`."
             )
         today = day.coarse[:, DAYS_READ * self.settings.channels :][:, :1]
-        return carried_change(today, day.wind, day.corner, day.lead)
+        return carried_change(today, day.wind, day.corner, day.lead, max(self.settings.leads))
 
     def forecast_tile(
         self, context: DayContext, tile: TileInputs, lead: Int[Tensor, " tiles"]

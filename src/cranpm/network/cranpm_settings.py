@@ -43,6 +43,7 @@ class NetworkSettings(ForecastSettings):
     """The whole network. The defaults are the paper's (96 M parameters)."""
 
     resolution: ClassVar[str] = "1 km"
+    reads_ahead: ClassVar[bool] = True
 
     kind: Literal["cran-pm"] = "cran-pm"
     channels: Positive = 35

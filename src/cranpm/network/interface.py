@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 import torch
 from jaxtyping import Float, Int
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 from torch import Tensor, nn
 
 from cranpm.core.channels import GROUPS, Channel, channels_of
@@ -87,6 +87,8 @@ class ForecastSettings(BaseModel):
 
     trainable: ClassVar[bool] = True
     """Whether `cranpm train` may train it."""
+    reads_ahead: ClassVar[bool] = False
+    """Whether it can read the days ahead: a network that cannot is refused with `ahead`."""
 
     kind: str
     """The name under which the network is registered."""
@@ -118,6 +120,13 @@ class ForecastSettings(BaseModel):
         @property
         def resolution(self) -> str:
             """At which forecasts are made."""
+
+    @field_validator("ahead")
+    @classmethod
+    def _can_read(cls, value: AheadName) -> AheadName:
+        if value != "none" and not cls.reads_ahead:
+            raise ValueError("this network reads no days ahead; one that does says reads_ahead: ClassVar[bool] = True")
+        return value
 
     @property
     def coarse_pm25(self) -> bool:

@@ -68,8 +68,6 @@ class ReleasedSettings(ForecastSettings):
         ):
             if any(side % patch for side in sides):
                 raise ValueError(f"{name} image {sides} must be whole patches of {patch}")
-        if self.ahead != "none":
-            raise ValueError("the released network reads no days ahead")
         if self.era5_channels % 2:
             raise ValueError(f"{self.era5_channels} channels cannot be those of two days")
         return self

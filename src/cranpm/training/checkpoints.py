@@ -16,6 +16,7 @@ from cranpm.core.files import read_folder, write_folder
 from cranpm.core.settings import validate
 from cranpm.network import ForecastNetwork
 from cranpm.network.interface import current_names
+from cranpm.network.scaling import Scales
 from cranpm.training.optimiser import WeightMean
 from cranpm.training.recipe import TrainSettings
 
@@ -91,6 +92,7 @@ def states(folder: Path) -> list[Path]:
 def _current(stored: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a run as this version writes them."""
     facts = {key: value for key, value in stored.items() if key in FACTS}
+    facts["scales"] = Scales.model_validate(facts["scales"]).model_dump(mode="json")
     own = {key: value for key, value in stored.items() if key not in FACTS}
     return validate(TrainSettings, own).to_json() | facts
 

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cranpm.archive.day_data import Quality
 from cranpm.archive.store import Archive
 from cranpm.core.channels import Channel, channels_of
 from cranpm.core.errors import CranpmError
@@ -55,12 +56,12 @@ class AheadFields:
             stored = [channel.name for channel in archive.ahead.channels(group)]
             self._all[group] = [index for index, channel in enumerate(channels) if channel.group == group]
             self._stored[group] = [stored.index(name) for name in own]
-        self._days = set(archive.days)
+        self._good = {day for day in archive.days if archive.quality(day) is Quality.GOOD}
 
     def knows(self, day: date, lead: int, group: str) -> bool:
         """Whether all days up to a lead are known of a group."""
         if self.prognosis == "perfect":
-            return all(day + timedelta(days=ahead) in self._days for ahead in range(1, lead + 1))
+            return all(day + timedelta(days=ahead) in self._good for ahead in range(1, lead + 1))
         return set(range(1, lead + 1)) <= set(self.archive.ahead.leads(day, group))
 
     def group(self, day: date, lead: int, group: str) -> Array:
@@ -95,22 +96,39 @@ class AheadFields:
         return np.asarray(between / len(weather), np.float32)
 
 
-def check_runs(archive: Archive, form: AheadForm, days: Sequence[date], prognosis: Prognosis) -> None:
-    """Refuse start days of which a stored forecast began after they had ended, or none of which has a forecast."""
-    if prognosis == "perfect":
-        return
-    for group in form.groups:
-        archive.ahead.check_references(group, days)
-        if not set(days) & set(archive.ahead.days(group)):
+def check_runs(archive: Archive, form: AheadForm, days: Sequence[date], shortest: int, prognosis: Prognosis) -> None:
+    """Refuse start days whose stored forecast began after they had ended; and if none reaches the `shortest` lead."""
+    for group, size in zip(form.groups, form.sizes, strict=True):
+        if not size:
             raise CranpmError(
-                expected=f"forecasts of the {group} ahead in {archive.location}, for network.ahead",
-                found=f"none for the {len(days)} start days",
+                expected=f"channels of {group} in {archive.location}, for network.ahead",
+                found="none",
+                remedy="Use an archive that has some, or --set network.ahead=none.",
+            )
+        if prognosis == "perfect":
+            continue
+        archive.ahead.check_references(group, days)
+        reached = max((max(archive.ahead.leads(day, group), default=0) for day in days), default=0)
+        if reached < shortest:
+            raise CranpmError(
+                expected=f"forecasts of the {group} ahead in {archive.location} up to T+{shortest}, for network.ahead",
+                found=f"none beyond T+{reached}" if reached else f"none for the {len(days)} start days",
                 remedy="Simulate with --ahead 5, ingest forecasts, or --set network.ahead=none.",
             )
 
 
-def models_of(archive: Archive, form: AheadForm, prognosis: Prognosis) -> Mapping[str, tuple[str, ...]]:
-    """By group, the models whose forecasts were read."""
+def models_of(
+    archive: Archive, form: AheadForm, days: Sequence[date], prognosis: Prognosis, before: Mapping[str, Sequence[str]]
+) -> dict[str, tuple[str, ...]]:
+    """By group, the models whose forecasts of start days were read, and those that were read `before` these."""
     if prognosis == "perfect":
-        return dict.fromkeys(form.groups, (PERFECT,))
-    return {group: archive.ahead.models(group) for group in form.groups}
+        found = {group: {PERFECT} for group in form.groups}
+    else:
+        found = {group: _models(archive, group, days) for group in form.groups}
+    return {group: tuple(sorted({*models, *before.get(group, ())})) for group, models in found.items()}
+
+
+def _models(archive: Archive, group: str, days: Sequence[date]) -> set[str]:
+    if len(ever := archive.ahead.models(group)) <= 1:
+        return set(ever)
+    return {run.model for day in days if (run := archive.ahead.run(day, group)) is not None}

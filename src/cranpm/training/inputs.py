@@ -55,7 +55,8 @@ class Inputs:
         self.wind = [find_channel(self.channels, quantity) for quantity in WIND]
         """Where the wind at 10 m, eastward and northward, stands among the channels."""
         fine, coarse = archive.domain.fine, archive.domain.coarse
-        self._day_bytes = 2 * fine.rows * fine.cols + 4 * len(self.channels) * coarse.rows * coarse.cols
+        fields = len(self.channels) + ahead.furthest * ahead.channels
+        self._day_bytes = 2 * fine.rows * fine.cols + 4 * fields * coarse.rows * coarse.cols
         self._room = int(cache_gb * GIGABYTE / self._day_bytes)
         self._kept: dict[str, OrderedDict[date, Array]] = {}
         self.ahead = AheadFields(archive, ahead, self.channels, self.wind, self.coarse, prognosis)

@@ -10,7 +10,7 @@ from torch import nn
 from cranpm.archive.store import Archive
 from cranpm.core.errors import CranpmError
 from cranpm.core.files import point_to
-from cranpm.network import ForecastNetwork
+from cranpm.network import FittedSettings, ForecastNetwork
 from cranpm.training.checkpoints import KEPT
 from cranpm.training.days_ahead import models_of
 from cranpm.training.finetune import merged
@@ -96,15 +96,23 @@ def make_card(
         source=archive.source,
         stations_in_loss=_stations_in_loss(archive, settings),
         changes=dict(data.damped.changes),
-        ahead=dict(models_of(archive, network.settings.days_ahead, settings.samples.prognosis)) or None,
+        ahead=_models_ahead(network, archive, settings, data) or None,
         about="\n".join(lines),
     )
+
+
+def _models_ahead(
+    network: ForecastNetwork, archive: Archive, settings: TrainSettings, data: TrainingData
+) -> dict[str, tuple[str, ...]]:
+    """The models whose forecasts were learned from; of tuned weights, also what they had read before."""
+    before = load_weights(settings.finetune.weights).card.ahead if settings.finetune else {}
+    return models_of(archive, network.settings.days_ahead, data.train, settings.samples.prognosis, before)
 
 
 def _stations_in_loss(archive: Archive, settings: TrainSettings) -> dict[str, float] | str | None:
     """What the card says; of weights that were tuned, what they had seen before counts too."""
     before = load_weights(settings.finetune.weights).card.stations_in_loss if settings.finetune else None
-    if settings.loss.station == 0:
+    if settings.loss.station == 0 or isinstance(settings.model, FittedSettings):
         return before
     share, seed = settings.samples.held_out_stations, settings.samples.seed
     now = {"stations": len(archive.stations), "held_out": share, "seed": seed}

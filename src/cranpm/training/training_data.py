@@ -34,6 +34,8 @@ class TrainingData:
     train: list[date]
     validation: list[date]
     test: list[date]
+    sound: list[date]
+    """All days of good quality."""
     channels: tuple[Channel, ...]
     scales: Scales
     damped: DampedPersistence
@@ -58,7 +60,7 @@ def gather(archive: Archive, settings: TrainSettings, card: Card | None = None) 
     check_leakage(days["train"], [*days["validation"], *days["test"]], leads)
     form, prognosis = settings.model.for_channels(archive.channels).days_ahead, settings.samples.prognosis
     for found in days.values():
-        check_runs(archive, form, found, prognosis)
+        check_runs(archive, form, found, min(leads), prognosis)
     _check_domain(archive, settings)
     _check_tiles(settings)
     _check_stations(archive, settings)
@@ -73,7 +75,9 @@ def gather(archive: Archive, settings: TrainSettings, card: Card | None = None) 
         _check_channels(archive, settings)
         scales = fit_scales((archive.coarse(day) for day in sound if day in splits.train), channels)
         scales = _with_ahead(scales, archive, settings, channels, days["train"])
-    return TrainingData(**days, channels=channels, scales=scales, damped=fit_damped(archive, days["train"], leads))
+    return TrainingData(
+        **days, sound=sound, channels=channels, scales=scales, damped=fit_damped(archive, days["train"], leads)
+    )
 
 
 def _with_ahead(
@@ -87,7 +91,8 @@ def _with_ahead(
     mean: list[float] = []
     spread: list[float] = []
     for group in model.days_ahead.groups:
-        pairs = [(day, lead) for day in spread_days(days, FIT_DAYS) for lead in model.leads]
+        some = [day for day in days if inputs.ahead.knows(day, min(model.leads), group)]
+        pairs = [(day, lead) for day in spread_days(some, FIT_DAYS) for lead in model.leads]
         fields = (inputs.ahead.group(*pair, group) for pair in pairs if inputs.ahead.knows(*pair, group))
         fitted = fit_scales(fields, channels_of(channels, group))
         mean += fitted.mean

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 from cranpm.archive.store import Archive
+from cranpm.core.errors import CranpmError
 from cranpm.network import FittedSettings, ForecastSettings
 from cranpm.training.fitting import FittingRun
 from cranpm.training.loop import TrainingRun
@@ -52,7 +53,16 @@ class Run(Protocol):
 
 def begin_run(settings: TrainSettings, archive: Archive, folder: Path, resume: bool = False) -> Run:
     """A new run, or one that goes on; whatever is wrong with it is refused here."""
-    kind = FittingRun if isinstance(settings.model, FittedSettings) else TrainingRun
+    fitted = isinstance(settings.model, FittedSettings)
+    there = [name for name in ("state", "weights", "test.json") if (folder / name).exists()]
+    if (there and not resume) or (fitted and "state" in there):
+        other = "a run" if not resume else "a run of a network that is trained in steps"
+        raise CranpmError(
+            expected=f"a new folder {folder}",
+            found=other,
+            remedy="Add --resume to its own command, or name another folder.",
+        )
+    kind = FittingRun if fitted else TrainingRun
     return kind(settings, archive, folder, resume)
 
 

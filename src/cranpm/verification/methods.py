@@ -87,7 +87,8 @@ class Product:
         """What tables say of it, from the newest start day."""
         made = self._run(self._only.day if self._only else self._publication.days()[0]).provenance
         stated = ("weights_sha256", "resolution", "parameters", "stations_in_loss")
-        return {"kind": made["method"], **{name: made.get(name) for name in stated}}
+        perfect = {"made_of": "perfect prognosis, not forecasts"} if made.get("prognosis") == "perfect" else {}
+        return {"kind": made["method"], **{name: made.get(name) for name in stated}, **perfect}
 
     def identity(self, day: date) -> str | None:
         if self._only is not None:
@@ -115,12 +116,14 @@ class Product:
 
     def check(self, day: date, leads: Sequence[int]) -> None:
         """Refuse a run that is damaged, or of another grid, other weights or other leads."""
-        first = self.facts()["weights_sha256"]
+        first = self.facts()
         self._pinned = self._only
         run = self._run(day)
-        if run.provenance.get("weights_sha256") != first:
+        if run.provenance.get("weights_sha256") != first["weights_sha256"]:
             made = run.provenance.get("weights_sha256")
-            _refuse(run, f"a forecast by the weights {first}, as the others", f"one by {made}")
+            _refuse(run, f"a forecast by the weights {first['weights_sha256']}, as the others", f"one by {made}")
+        if (run.provenance.get("prognosis") == "perfect") != ("made_of" in first):
+            _refuse(run, "perfect prognosis for all start days or for none", "both in one folder")
         for name, own, found in (("lat", self.grid.lat, run.grid.lat), ("lon", self.grid.lon, run.grid.lon)):
             if found.shape != own.shape or np.abs(found - own).max() > 1e-6:
                 _refuse(run, f"{len(own)} {name} from {own[0]:g} as in the archive", f"{len(found)} from {found[0]:g}")

@@ -114,6 +114,12 @@ class Card(BaseModel):
         return self
 
     @property
+    def days_ahead(self) -> str:
+        """What it reads of the days ahead, in words."""
+        read = "; ".join(f"{group} as forecast by {', '.join(models)}" for group, models in self.ahead.items())
+        return read or self.network.settings.ahead
+
+    @property
     def channel_names(self) -> tuple[str, ...]:
         """Coarse channels of one day, in the order in which the network reads them."""
         return tuple(name for name, _ in self.channels)

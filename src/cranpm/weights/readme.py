@@ -27,6 +27,7 @@ tags: [air-quality, pm2.5, weather]
 | trained on | {card.data or "not recorded"} |
 | source of those data | {card.source or "not recorded"} |
 | trained where | {card.domain or "not recorded"} |
+| days ahead | {card.days_ahead} |
 | grids | coarse {card.coarse_step} degrees, fine {card.fine_step} degrees |
 | PM2.5 inside the network | (x - {card.scales.pm25_mean:g}) / {card.scales.pm25_spread:g} |
 | licence | {card.licence} |

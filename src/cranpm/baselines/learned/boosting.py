@@ -10,7 +10,7 @@ that weights are stored, checked and read like those of any network, without a p
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -40,6 +40,8 @@ TENSORS = ("feature", "threshold", "left", "right", "missing", "value")
 
 class BoostingSettings(FittedSettings):
     """Gradient boosting: how many trees of which size, and what they are fitted on."""
+
+    reads_ahead: ClassVar[bool] = True
 
     kind: Literal["boosting"] = "boosting"
     trees: Annotated[int, Field(gt=0, le=5000)] = 200
@@ -80,6 +82,8 @@ class BoostingSettings(FittedSettings):
         return OF_THE_PIXEL + coarse
 
     def for_channels(self, channels: Sequence[Channel]) -> ForecastSettings:
+        if "yesterday" in self.model_fields_set:
+            return super().for_channels(channels)
         wanted = [i for i, one in enumerate(channels) if one.level_hpa is None and one.quantity in OF_YESTERDAY]
         return super().for_channels(channels).model_copy(update={"yesterday": tuple(wanted)})
 

@@ -75,6 +75,7 @@ class BaselineChoice(BaseModel):
 class LearnedBaselineSettings(ForecastSettings):
     """A learned baseline: which, how large, and what its change is added to."""
 
+    reads_ahead: ClassVar[bool] = True
     earlier_names: ClassVar[Mapping[str, str]] = {"body": "backbone"}
 
     kind: BaselineName
