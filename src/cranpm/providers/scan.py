@@ -93,9 +93,15 @@ def in_parts(items: Sequence[T], size: int) -> Iterator[list[T]]:
     return (list(items[start : start + size]) for start in range(0, len(items), size))
 
 
-@cache
 def fingerprint(piece: Piece) -> str:
     """sha256 of a file; of a member of a ZIP, the checksum and size in its directory, which unpacking verifies."""
+    facts = piece.path.stat()
+    return _fingerprint(piece, facts.st_mtime_ns, facts.st_size)
+
+
+@cache
+def _fingerprint(piece: Piece, changed_ns: int, size: int) -> str:
+    """Of the file as it was changed last: one process may see a file that was fetched again."""
     if not piece.member:
         return sha256(piece.path)
     with zipfile.ZipFile(piece.path) as archive:
