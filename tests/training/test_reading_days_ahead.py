@@ -289,10 +289,12 @@ def test_a_network_that_cannot_read_the_days_ahead_is_refused_with_them():
 
 
 def test_leads_beyond_what_is_forecast_are_masked_and_leads_all_beyond_it_are_refused(month):
-    scales = gather(month, settings(*READS, "network.leads=[1,6]")).scales
+    splits = ("train=2021-01-01..2021-01-14", "validation=2021-01-15..2021-01-24", "test=2021-01-25..2021-02-03")
+    longer = (*READS, *(f"splits.{split}" for split in splits))
+    scales = gather(month, settings(*longer, "network.leads=[1,6]")).scales
     assert len(scales.ahead_mean) == 35
     with pytest.raises(CranpmError, match=r"up to T\+6, for network.ahead; found none beyond T\+5"):
-        gather(month, settings(*READS, "network.leads=[6]"))
+        gather(month, settings(*longer, "network.leads=[6]"))
 
 
 def test_a_folder_with_another_run_is_refused(month, tmp_path):
