@@ -84,16 +84,7 @@ def simulate(
     counted = parse_leads(leads)
     extra = [*(override or ()), *([f"simulation.world={world}"] if world else [])]
     job = load(SimulationJob, settings, extra, domain=domain, days=days, channels=channel, ahead=ahead)
-    if archive is None and native is not None:
-        raise CranpmError(expected="an ARCHIVE with --native", found="none", remedy="Name where to store the days.")
-    if every is not None and native is not None:
-        raise CranpmError(
-            expected="--native without --every",
-            found="both: providers' files need days without gaps",
-            remedy="Leave --every out, or export a range later: cranpm export ARCHIVE --days FIRST..LAST --to DIR.",
-        )
-    if archive is None and not report:
-        raise CranpmError(expected="an ARCHIVE or --report", found="neither", remedy="Name where to store the days.")
+    _check_options(archive, every, native, report)
     if archive is not None:
         wanted = needed(job.days, every, counted) if every else list(job.days)
         with progress_bar(f"simulate {job.domain.name}", len(wanted), quiet) as advance:
@@ -106,6 +97,20 @@ def simulate(
     if report:
         with progress_bar(f"sample {job.domain.name}", len(job.days), quiet) as advance:
             _print_report(realism.judge(sample(job, archive, advance), counted), as_json)
+
+
+def _check_options(archive: str | None, every: int | None, native: Path | None, report: bool) -> None:
+    """Refuse options of `simulate` that do not go together."""
+    if archive is None and native is not None:
+        raise CranpmError(expected="an ARCHIVE with --native", found="none", remedy="Name where to store the days.")
+    if every is not None and native is not None:
+        raise CranpmError(
+            expected="--native without --every",
+            found="both: providers' files need days without gaps",
+            remedy="Leave --every out, or export a range later: cranpm export ARCHIVE --days FIRST..LAST --to DIR.",
+        )
+    if archive is None and not report:
+        raise CranpmError(expected="an ARCHIVE or --report", found="neither", remedy="Name where to store the days.")
 
 
 def _print_report(checks: list[Any], as_json: bool) -> None:

@@ -20,9 +20,9 @@ class FittedSettings(GridSettings):
     """Pixels of one start day, drawn over its land; the same pixels for every lead."""
 
     @property
+    @abstractmethod
     def features(self) -> int:
         """Numbers that it is given of one pixel."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

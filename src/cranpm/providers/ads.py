@@ -5,15 +5,21 @@ from typing import Any
 import numpy as np
 
 from cranpm.core.grid import Domain
+from cranpm.providers.datastore import StoreProvider
 from cranpm.providers.request import Request
 
-SERVICE = "https://ads.atmosphere.copernicus.eu/api"
-HOSTS = {"Atmosphere Data Store": "https://ads.atmosphere.copernicus.eu"}
 PAGE = "https://ads.atmosphere.copernicus.eu/datasets"
 GB_A_FIELD = 4e-6
 """Of 1,000 cells, about."""
 PARTICLES = ("particulate_matter_2.5um", "particulate_matter_10um")
 GASES = ("nitrogen_dioxide", "ozone", "carbon_monoxide")
+
+
+class AdsProvider(StoreProvider):
+    """A provider whose files are in the Atmosphere Data Store."""
+
+    hosts = {"Atmosphere Data Store": "https://ads.atmosphere.copernicus.eu"}  # noqa: RUF012
+    service = "https://ads.atmosphere.copernicus.eu/api"
 
 
 def area_around(domain: Domain, step: float) -> list[float]:

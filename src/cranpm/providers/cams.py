@@ -7,19 +7,17 @@ by the density of air at the same time, from surface pressure and the lowest lev
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
-from pathlib import Path
 
 import numpy as np
 
 from cranpm.core.channels import PAPER_CHANNELS
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array
-from cranpm.providers.ads import GASES, HOSTS, PAGE, PARTICLES, SERVICE, ads_request, area_around
+from cranpm.providers.ads import GASES, PAGE, PARTICLES, AdsProvider, ads_request, area_around
 from cranpm.providers.availability import Availability
-from cranpm.providers.datastore import fetch_from_store
 from cranpm.providers.era5 import by_month
 from cranpm.providers.gridded import Gridded, Origins, read_channels, summary, variables
-from cranpm.providers.provider import DayReader, FetchQuery, FileSummary, Provider, Reading, ReadQuery
+from cranpm.providers.provider import DayReader, FetchQuery, FileSummary, Reading, ReadQuery
 from cranpm.providers.quantities import RATIOS
 from cranpm.providers.readers.files import Piece
 from cranpm.providers.request import Request
@@ -36,17 +34,14 @@ LONGEST_STEP = 3
 COLLECTION, STEP = "cams-global-reanalysis-eac4", 0.75
 
 
-class Cams(Provider):
+class Cams(AdsProvider):
     """Composition near the ground."""
 
     name, title, page = "cams", "CAMS", "cams.md"
     provides = tuple(SPECIES)
     whole_zip = True  # it is one request: its surface pressure is not ERA5's
     has = Availability(first=date(2003, 1, 1), late_days=90, usually_late_days=540)
-    hosts = HOSTS
-    service = SERVICE
     licence = f"{PAGE}/{COLLECTION}"
-    needs_key = True
 
     def recognise(self, piece: Piece) -> FileSummary | None:
         found = [variable for variable in variables(piece) if variable.start is None]
@@ -71,9 +66,6 @@ class Cams(Provider):
             return reading
 
         return day_of
-
-    def fetch(self, request: Request, target: Path, wait: float) -> list[Path]:
-        return fetch_from_store(self.service, request, target, wait)
 
     def requests(self, query: FetchQuery) -> list[Request]:
         """EAC4, a month at a time."""

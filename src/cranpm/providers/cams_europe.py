@@ -4,13 +4,11 @@ The forecast from 00 UTC reaches 96 hours, which is three days ahead; its analys
 """
 
 from datetime import date
-from pathlib import Path
 
 from cranpm.core.grid import Domain
-from cranpm.providers.ads import GASES, HOSTS, PAGE, PARTICLES, SERVICE, ads_request, area_around
+from cranpm.providers.ads import GASES, PAGE, PARTICLES, AdsProvider, ads_request, area_around
 from cranpm.providers.availability import Availability
 from cranpm.providers.cams import Cams
-from cranpm.providers.datastore import fetch_from_store
 from cranpm.providers.forecast_provider import ForecastProvider, steps
 from cranpm.providers.provider import FetchQuery
 from cranpm.providers.readers.variable import CAMS_EUROPE
@@ -22,7 +20,7 @@ NORTH, WEST, SOUTH, EAST = AREA = (72.0, -25.0, 30.0, 45.0)
 """Of the European ensemble, degrees."""
 
 
-class CamsEurope(ForecastProvider):
+class CamsEurope(ForecastProvider, AdsProvider):
     """Forecasts of start days and analyses of days before today; analyses are read as CAMS's."""
 
     name, title, page = "cams-europe", "CAMS European ensemble", "forecasts.md"
@@ -31,13 +29,7 @@ class CamsEurope(ForecastProvider):
     replaces = "cams"
     has = Availability(kept_days=1095)
     area = AREA
-    hosts = HOSTS
-    service = SERVICE
     licence = f"{PAGE}/{COLLECTION}"
-    needs_key = True
-
-    def fetch(self, request: Request, target: Path, wait: float) -> list[Path]:
-        return fetch_from_store(self.service, request, target, wait)
 
     def requests(self, query: FetchQuery) -> list[Request]:
         """All forecasts, then the analyses: what cannot be had later comes first."""

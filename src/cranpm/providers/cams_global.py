@@ -4,12 +4,10 @@
 """
 
 from datetime import date
-from pathlib import Path
 
-from cranpm.providers.ads import GASES, HOSTS, PAGE, PARTICLES, SERVICE, ads_request, area_around
+from cranpm.providers.ads import GASES, PAGE, PARTICLES, AdsProvider, ads_request, area_around
 from cranpm.providers.availability import Availability
 from cranpm.providers.cams import Cams
-from cranpm.providers.datastore import fetch_from_store
 from cranpm.providers.era5 import ALOFT_NAMES, EXTRA_NAMES, LEVELS, SURFACE_NAMES, Era5
 from cranpm.providers.forecast_provider import ForecastProvider, steps
 from cranpm.providers.provider import FetchQuery
@@ -22,7 +20,7 @@ MORE_LEVELS = date(2019, 7, 9)
 """From this day on the model has 137 levels; before, 60."""
 
 
-class CamsGlobal(ForecastProvider):
+class CamsGlobal(ForecastProvider, AdsProvider):
     """Every three hours; the fallback where the better models are late."""
 
     name, title, page = "cams-global", "CAMS global forecasts", "forecasts.md"
@@ -30,13 +28,7 @@ class CamsGlobal(ForecastProvider):
     forecasts, model, preference = ("weather", "composition"), CAMS_GLOBAL, 1
     replaces = "cams"
     has = Availability(first=date(2015, 1, 1))
-    hosts = HOSTS
-    service = SERVICE
     licence = f"{PAGE}/{COLLECTION}"
-    needs_key = True
-
-    def fetch(self, request: Request, target: Path, wait: float) -> list[Path]:
-        return fetch_from_store(self.service, request, target, wait)
 
     def requests(self, query: FetchQuery) -> list[Request]:
         """One per start day. The run ends after 120 hours: from 00 UTC that is four days ahead."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from cranpm.core.errors import CranpmError
 from cranpm.core.files import write_whole
 from cranpm.providers.download import ADVICE, download, status_of
+from cranpm.providers.provider import Provider
 from cranpm.providers.readers.files import UNFINISHED
 from cranpm.providers.request import Request
 
@@ -21,6 +22,18 @@ if TYPE_CHECKING:  # imported where it is used: every sandbox would wait for it
 JOB = UNFINISHED[2]
 KEY_FILES = ("~/.ecmwfdatastoresrc", "~/.cdsapirc")
 KEY_VARIABLES = ("ECMWF_DATASTORES_KEY", "CDSAPI_KEY")
+
+
+class StoreProvider(Provider):
+    """A provider whose files are asked of a data store."""
+
+    service: str
+    """Where the store answers."""
+    needs_key = True
+
+    def fetch(self, request: Request, target: Path, wait: float) -> list[Path]:
+        """Queue the request, wait for it and download its file."""
+        return fetch_from_store(self.service, request, target, wait)
 
 
 def find_key() -> str | None:

@@ -7,7 +7,6 @@ total runs from 01 UTC to 00 UTC of the next day.
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
-from pathlib import Path
 
 import numpy as np
 
@@ -15,9 +14,9 @@ from cranpm.core.channels import FURTHER_CHANNELS, PAPER_CHANNELS, Channel
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array
 from cranpm.providers.availability import Availability
-from cranpm.providers.datastore import fetch_from_store
+from cranpm.providers.datastore import StoreProvider
 from cranpm.providers.gridded import Gridded, Origins, read_channels, summary, variables
-from cranpm.providers.provider import DayReader, FetchQuery, FileSummary, Provider, Reading, ReadQuery
+from cranpm.providers.provider import DayReader, FetchQuery, FileSummary, Reading, ReadQuery
 from cranpm.providers.quantities import QUANTITY_OF
 from cranpm.providers.readers.files import Piece
 from cranpm.providers.readers.variable import Variable
@@ -46,7 +45,7 @@ DRIEST = 1e-5
 """kg kg-1 that the moistest place of a day has at least, even at 500 hPa in winter."""
 
 
-class Era5(Provider):
+class Era5(StoreProvider):
     """The reanalysis, 0.25 degrees, hourly."""
 
     name, title, page = "era5", "ERA5", "era5.md"
@@ -56,7 +55,6 @@ class Era5(Provider):
     hosts = {"Climate Data Store": "https://cds.climate.copernicus.eu"}  # noqa: RUF012
     service = "https://cds.climate.copernicus.eu/api"
     licence = "https://cds.climate.copernicus.eu/datasets/reanalysis-era5-single-levels"
-    needs_key = True
 
     def recognise(self, piece: Piece) -> FileSummary | None:
         found = [variable for variable in weather(variables(piece)) if variable.start is None]
@@ -75,9 +73,6 @@ class Era5(Provider):
             return reading
 
         return day_of
-
-    def fetch(self, request: Request, target: Path, wait: float) -> list[Path]:
-        return fetch_from_store(self.service, request, target, wait)
 
     def requests(self, query: FetchQuery) -> list[Request]:
         """A month of single and of pressure levels at a time; and the midnight after the days, for their rain."""

@@ -1,6 +1,7 @@
 """ECMWF's open data by their indices: only the messages that are needed, from the first mirror that answers."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -33,7 +34,7 @@ GB_A_STEP = 0.022
 """Of the globe, about."""
 
 
-class OpenData(ForecastProvider):
+class OpenData(ForecastProvider, ABC):
     """One file per run at 00 UTC, with all its steps: rain counts from the start of a run."""
 
     mirrors: Sequence[str] = MIRRORS
@@ -44,9 +45,9 @@ class OpenData(ForecastProvider):
     most: int
     """Hours up to which there are such steps."""
 
+    @abstractmethod
     def folder(self, day: date) -> str:
         """Between the hour and the file in an address."""
-        raise NotImplementedError
 
     def requests(self, query: FetchQuery) -> list[Request]:
         fields = {"surface": list(SURFACE), "aloft": list(self.aloft), "levels": list(LEVELS)}
