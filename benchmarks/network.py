@@ -44,6 +44,19 @@ class NetworkBench:
         totals = [s for s in self.speeds if (s.precision, s.stage, s.part) == (precision, "tile", "total")]
         return max(totals, key=lambda speed: speed.gflops)
 
+    def facts(self) -> dict[str, float | str]:
+        """All figures by name."""
+        found: dict[str, float | str] = {}
+        for kind, peak in self.peak_gflops.items():
+            found[f"{kind}, GEMM peak, GFLOP/s"] = peak
+            for speed in self.speeds:
+                if speed.precision == kind:
+                    name = f"{kind}, {speed.batch} at a time, {speed.stage}: {speed.part}"
+                    found |= {f"{name}, ms": speed.milliseconds, f"{name}, share of the peak": speed.share}
+        for (kind, batch), memory in self.memory_gb.items():
+            found[f"{kind}, {batch} at a time, peak resident memory, GB"] = memory
+        return found | ({"left out": self.left_out} if self.left_out else {})
+
 
 def parse_precisions(names: Sequence[str]) -> tuple[Precision, ...]:
     """Precisions by name."""

@@ -139,6 +139,32 @@ def test_bench_prints_a_table(monkeypatch, capsys):
     assert json.loads(capsys.readouterr().out)["domain"] == "alps"
 
 
+def test_a_bench_is_compared_with_an_earlier_run(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr("benchmarks.store", lambda *_: {"seconds": 2.0, "domain": "alps"})
+    run_main(monkeypatch, "bench", "store", "--json")
+    earlier = tmp_path / "before.json"
+    earlier.write_text(capsys.readouterr().out)
+    monkeypatch.setattr("benchmarks.store", lambda *_: {"seconds": 5.0, "domain": "alps", "new": 1.0})
+    assert run_main(monkeypatch, "bench", "store", "--compare", earlier) == 0
+    table = capsys.readouterr().out
+    assert "2.50" in table
+    assert "not measured" in table
+    assert "another processor" not in table
+    assert run_main(monkeypatch, "bench", "store", "--compare", earlier, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["seconds"] == {"before": 2.0, "now": 5.0, "ratio": 2.5}
+    earlier.write_text(json.dumps(json.loads(earlier.read_text()) | {"processor": "1 x another"}))
+    run_main(monkeypatch, "bench", "store", "--compare", earlier)
+    assert "another processor" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"seconds": 1}'])
+def test_a_file_that_no_bench_wrote_is_refused(monkeypatch, capsys, tmp_path, text):
+    monkeypatch.setattr("benchmarks.store", lambda *_: {"seconds": 2.0})
+    (tmp_path / "before.json").write_text(text)
+    assert run_main(monkeypatch, "bench", "store", "--compare", tmp_path / "before.json") == 1
+    assert "--json" in capsys.readouterr().err
+
+
 def test_the_networks_bench_prints_parts_and_memory(monkeypatch, capsys):
     monkeypatch.setattr("cranpm.network.precision.SIDES", (256,))
     assert run_main(monkeypatch, "bench", "model", "--preset", "tiny", "--batch", 1, "--precision", "fp32") == 0
@@ -149,8 +175,9 @@ def test_the_networks_bench_prints_parts_and_memory(monkeypatch, capsys):
         run_main(monkeypatch, "bench", "model", "--preset", "tiny", "--batch", 1, "--precision", "fp32", "--json") == 0
     )
     facts = json.loads(capsys.readouterr().out)
-    assert facts["memory"][0]["gb"] > 0
-    assert facts["speeds"][0]["precision"] == "fp32"
+    assert facts["fp32, 1 at a time, peak resident memory, GB"] > 0
+    assert facts["fp32, 1 at a time, tile: decoder, ms"] > 0
+    assert facts["processor"]
 
 
 def test_a_networks_summary(monkeypatch, capsys):

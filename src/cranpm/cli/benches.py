@@ -1,19 +1,19 @@
 """Commands that measure speed on this machine, each figure beside a reference of the same run."""
 
-import json
 import sys
-from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
+from cranpm.cli.bench_results import Compare, show
 from cranpm.cli.console import NETWORKS, AsJson, Overrides, app, err, out
 from cranpm.cli.network import Preset, chosen
 from cranpm.core.errors import CranpmError
+from cranpm.core.machine import processor
 
 if TYPE_CHECKING:
     from benchmarks.network import NetworkBench
@@ -44,23 +44,23 @@ Days = Annotated[int, typer.Option(help="How many days to simulate.", min=3)]
 
 
 @bench_app.command()
-def simulate(domain: BenchDomain = "alps", days: Days = 30, as_json: AsJson = False) -> None:
+def simulate(domain: BenchDomain = "alps", days: Days = 30, as_json: AsJson = False, compare: Compare = None) -> None:
     """Seconds per day to simulate and store."""
     bench = _benchmarks()
 
     with err.status("measuring simulate"):
         facts = bench.simulate(domain, days)
-    _print_facts("simulate", facts, as_json)
+    show("simulate", facts, as_json, compare)
 
 
 @bench_app.command()
-def store(domain: BenchDomain = "alps", days: Days = 30, as_json: AsJson = False) -> None:
+def store(domain: BenchDomain = "alps", days: Days = 30, as_json: AsJson = False, compare: Compare = None) -> None:
     """Random training samples per second from the archive, against plain zarr."""
     bench = _benchmarks()
 
     with err.status("measuring store"):
         facts = bench.store(domain, days)
-    _print_facts("store", facts, as_json)
+    show("store", facts, as_json, compare)
 
 
 @bench_app.command()
@@ -70,6 +70,7 @@ def train(
     tiles: Annotated[int, typer.Option(min=1, help="Tiles of a day, for the gain by grouping.")] = 4,
     override: Overrides = None,
     as_json: AsJson = False,
+    compare: Compare = None,
 ) -> None:
     """Tiles per second of loader, step and both on two simulated months; and what encoding a day once saves."""
     bench = _benchmarks()
@@ -79,11 +80,7 @@ def train(
         facts = bench.bench_training(load_settings(settings, override or ()))
     with err.status(f"measuring what grouping saves, {preset}"):
         grouping = bench.bench_grouping(chosen(preset, None), tiles)
-    if as_json:
-        print(json.dumps({"training": facts, "grouping": grouping}, indent=1))
-        return
-    _print_facts(f"train {settings.name}", facts, as_json)
-    _print_facts(f"grouping by day, {preset}", grouping, as_json)
+    show(f"train {settings.name}; grouping by day, {preset}", facts | grouping, as_json, compare)
 
 
 @bench_app.command()
@@ -92,23 +89,24 @@ def forecast(
     domain: BenchDomain = "europe",
     override: Overrides = None,
     as_json: AsJson = False,
+    compare: Compare = None,
 ) -> None:
     """Three leads over a domain, by stage, against fixed tiles with the coarse branch computed for each."""
     bench = _benchmarks()
 
     with err.status(f"simulating two days and forecasting with {preset}"):
         facts = bench.bench_forecast(chosen(preset, override), domain)
-    _print_facts(f"forecast, {preset}", facts, as_json)
+    show(f"forecast, {preset}", facts, as_json, compare)
 
 
 @bench_app.command()
-def verify(domain: BenchDomain = "europe", as_json: AsJson = False) -> None:
+def verify(domain: BenchDomain = "europe", as_json: AsJson = False, compare: Compare = None) -> None:
     """One start day with all its statistics, with and without SSIM, against the plainest ones by numpy."""
     bench = _benchmarks()
 
     with err.status("simulating four days and verifying one"):
         facts = bench.bench_verify(domain)
-    _print_facts("verify", facts, as_json)
+    show("verify", facts, as_json, compare)
 
 
 @bench_app.command()
@@ -116,33 +114,34 @@ def figures(
     domain: BenchDomain = "europe",
     archive: Annotated[str | None, typer.Option(help="Draw the last day of this archive instead.")] = None,
     as_json: AsJson = False,
+    compare: Compare = None,
 ) -> None:
     """One map as PNG from all pixels of a domain, against one pass of numpy over them."""
     bench = _benchmarks()
 
     with err.status("drawing"):
         facts = bench.bench_figures(domain, archive)
-    _print_facts("figures", facts, as_json)
+    show("figures", facts, as_json, compare)
 
 
 @bench_app.command()
-def serve(domain: BenchDomain = "europe", as_json: AsJson = False) -> None:
+def serve(domain: BenchDomain = "europe", as_json: AsJson = False, compare: Compare = None) -> None:
     """Tiles and points from a server on this machine, against what a tile costs without one."""
     bench = _benchmarks()
 
     with err.status("simulating a day, publishing a forecast and asking for tiles"):
         facts = bench.bench_serve(domain)
-    _print_facts("serve", facts, as_json)
+    show("serve", facts, as_json, compare)
 
 
 @bench_app.command()
-def ingest(domain: BenchDomain = "europe", as_json: AsJson = False) -> None:
+def ingest(domain: BenchDomain = "europe", as_json: AsJson = False, compare: Compare = None) -> None:
     """One day from providers' files to its commit; ERA5's decoding against a bare reading of the same bytes."""
     bench = _benchmarks()
 
     with err.status("simulating a day, writing its files and ingesting them"):
         facts = bench.bench_ingest(domain)
-    _print_facts("ingest", facts, as_json)
+    show("ingest", facts, as_json, compare)
 
 
 @bench_app.command()
@@ -151,6 +150,7 @@ def ahead(
     preset: Preset = "paper",
     domain: BenchDomain = "europe",
     as_json: AsJson = False,
+    compare: Compare = None,
 ) -> None:
     """What forecasts of the days ahead cost: a training step and a forecast against those without, and ingestion."""
     bench = _benchmarks()
@@ -162,7 +162,7 @@ def ahead(
         facts |= bench.bench_forecast_ahead(chosen(preset, None), domain)
     with err.status("writing forecasts of a start day as files and ingesting them"):
         facts |= bench.bench_ingest_ahead(domain)
-    _print_facts("ahead", facts, as_json)
+    show("ahead", facts, as_json, compare)
 
 
 @bench_app.command()
@@ -186,16 +186,6 @@ def scaling(
         print(picture)
 
 
-def _print_facts(what: str, facts: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(facts, indent=1))
-        return
-    table = Table(show_header=False, title=f"bench {what}")
-    for name, value in facts.items():
-        table.add_row(name, f"{value:.3g}" if isinstance(value, float) else str(value))
-    out.print(table)
-
-
 @bench_app.command()
 def model(
     preset: Preset = "paper",
@@ -207,6 +197,7 @@ def model(
     ] = None,
     override: Overrides = None,
     as_json: AsJson = False,
+    compare: Compare = None,
 ) -> None:
     """Milliseconds, GFLOP/s and share of the machine's GEMM peak, by part of the network, and peak memory."""
     bench = _benchmarks()
@@ -214,11 +205,10 @@ def model(
     settings = chosen(preset, override)
     with err.status(f"measuring {preset}"):
         result = bench.bench_network(settings, batch or (1, 2, 4, 8), bench.parse_precisions(precision or ()))
-    if as_json:
-        memory = [{"precision": p, "batch": b, "gb": gb} for (p, b), gb in result.memory_gb.items()]
-        facts = {"speeds": [asdict(speed) for speed in result.speeds], "peak_gflops": result.peak_gflops}
-        print(json.dumps({**facts, "memory": memory, "left_out": result.left_out}, indent=1))
+    if as_json or compare:
+        show(f"model, {preset}", result.facts(), as_json, compare)
         return
+    print("; ".join(processor().values()))
     for kind in result.peak_gflops:
         out.print(_speed_table(preset, kind, result))
     if result.left_out:

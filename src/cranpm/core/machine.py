@@ -1,5 +1,7 @@
-"""What this machine can do at best: the references that benchmarks are measured against."""
+"""What this machine is and can do at best: the references that benchmarks are measured against."""
 
+import os
+import platform
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +10,31 @@ import numpy as np
 
 from cranpm.core.allocator import give_back
 
-STATUS = Path("/proc/self/status")
+STATUS, CPUINFO = Path("/proc/self/status"), Path("/proc/cpuinfo")
+VECTOR_UNITS = (
+    *("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "avx_vnni", "amx_bf16", "amx_int8"),
+    *("asimd", "sve", "bf16", "i8mm"),
+)
+"""Of x86 and of ARM, as Linux calls them: those that decide how fast matrix products are."""
+
+
+def processor_flags() -> frozenset[str]:
+    """What the processor can do, as Linux calls it; nothing where that cannot be read."""
+    return frozenset(_cpuinfo().split())
+
+
+def processor() -> dict[str, str]:
+    """The processor's name, its cores and its vector units, for figures that others will read."""
+    names = [line.split(":", 1)[1].strip() for line in _cpuinfo().splitlines() if line.startswith("model name")]
+    flags = processor_flags()
+    return {
+        "processor": f"{len(os.sched_getaffinity(0))} x {names[0] if names else platform.machine()}",
+        "vector units": ", ".join(unit for unit in VECTOR_UNITS if unit in flags) or "unknown",
+    }
+
+
+def _cpuinfo() -> str:
+    return CPUINFO.read_text() if CPUINFO.is_file() else ""
 
 
 def timed(work: Callable[[], object]) -> float:

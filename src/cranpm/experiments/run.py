@@ -1,8 +1,6 @@
 """Runs of experiments, shared out among workers; a run whose result exists is never done again."""
 
 import fcntl
-import os
-import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ from cranpm.archive.store import Archive, ArchiveInMemory
 from cranpm.core.cluster import Pool
 from cranpm.core.days import usable
 from cranpm.core.errors import CranpmError
+from cranpm.core.machine import processor
 from cranpm.core.settings import validate
 from cranpm.experiments.intervene import Intervened
 from cranpm.experiments.results import (
@@ -254,13 +253,14 @@ def keep(study: Study, outcomes: Outcomes) -> None:
 
 
 def _result(study: Study, runs: tuple[RunResult, ...]) -> ExperimentResult:
-    processor = f"{os.cpu_count()} cores ({platform.machine()})"
-    experiment = study.experiment
+    experiment, measured_on = study.experiment, "; ".join(processor().values())
     return ExperimentResult(
         **experiment.model_dump(),
         leads=study.jobs[0].leads,
         conditions=(AS_IT_IS, *experiment.interventions, *experiment.worlds),
-        circumstances=Circumstances(date=date.today(), software=f"cranpm {__version__}", processor=processor),
+        circumstances=Circumstances(
+            date=date.today(), software=f"cranpm {__version__}", processor="; ".join(processor().values())
+        ),
         runs=runs,
     )
 

@@ -1,17 +1,16 @@
 """Number formats for computing, and whether this processor has them."""
 
 import time
-from pathlib import Path
 from typing import Literal
 
 import torch
 from torch.nn import functional
 
 from cranpm.core.errors import CranpmError
+from cranpm.core.machine import processor_flags
 
 Precision = Literal["fp32", "bf16"]
 DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16}
-CPUINFO = Path("/proc/cpuinfo")
 BF16_FLAGS = ("avx512_bf16", "amx_bf16", "bf16")
 """Of x86 and of ARM."""
 ROUNDS = 3
@@ -38,8 +37,7 @@ def has_bf16() -> bool:
     """Whether this processor computes in bf16; elsewhere it is imitated, slower than fp32."""
     if torch.cuda.is_available():
         return torch.cuda.is_bf16_supported()
-    text = CPUINFO.read_text() if CPUINFO.exists() else ""
-    return any(flag in text.split() for flag in BF16_FLAGS)
+    return not processor_flags().isdisjoint(BF16_FLAGS)
 
 
 def parse_precision(name: str) -> Precision:
