@@ -32,7 +32,7 @@ def tables(results: Results) -> list[TextTable]:
         )
     made = [rows_table(results)]
     if results.result.interventions:
-        made.append(interventions_table(results))
+        made += [interventions_table(results, lead) for lead in results.result.leads]
     if results.result.worlds:
         made.append(worlds_table(results))
     return made
@@ -85,16 +85,18 @@ def _cells(own: list[ErrorSums], reference: list[ErrorSums] | None, lead: int) -
     return spread(rmse), percent(_change(own, reference, lead)), ", ".join(f"{value:+.1f}" for value in alone)
 
 
-def interventions_table(results: Results) -> TextTable:
-    """Row x intervention: how RMSE at the first lead changes."""
-    result, lead = results.result, results.result.leads[0]
+def interventions_table(results: Results, lead: int) -> TextTable:
+    """Row x intervention: how RMSE at a lead changes; empty for rows without that lead."""
+    result = results.result
 
     def cell(row: str, name: str) -> str:
-        return percent(_change(results.of(row, name), results.of(row), lead))
+        own = results.of(row)
+        return percent(_change(results.of(row, name), own, lead)) if lead in own[0].leads else ""
 
     rows = [(row.name, *(cell(row.name, name) for name in result.interventions)) for row in result.rows]
     title = f"Change of RMSE at T+{lead} when an input is taken away or made false"
-    return TextTable("interventions", title, ("", *result.interventions), rows, (SURE,))
+    name = "interventions" if len(result.leads) == 1 else f"interventions-t{lead}"
+    return TextTable(name, title, ("", *result.interventions), rows, (SURE,))
 
 
 def worlds_table(results: Results) -> TextTable:

@@ -253,14 +253,12 @@ def keep(study: Study, outcomes: Outcomes) -> None:
 
 
 def _result(study: Study, runs: tuple[RunResult, ...]) -> ExperimentResult:
-    experiment, measured_on = study.experiment, "; ".join(processor().values())
+    experiment, here = study.experiment, "; ".join(processor().values())
     return ExperimentResult(
         **experiment.model_dump(),
         leads=study.jobs[0].leads,
         conditions=(AS_IT_IS, *experiment.interventions, *experiment.worlds),
-        circumstances=Circumstances(
-            date=date.today(), software=f"cranpm {__version__}", processor="; ".join(processor().values())
-        ),
+        circumstances=Circumstances(date=date.today(), software=f"cranpm {__version__}", processor=here),
         runs=runs,
     )
 
