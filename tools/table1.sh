@@ -18,7 +18,7 @@ for name in $learned; do
     esac
     if [ ! -f "$run/test.json" ]; then
         resume=""
-        if [ -d "$run/state" ]; then resume="--resume"; fi
+        if [ -d "$run/state" ] || [ -d "$run/weights" ]; then resume="--resume"; fi
         # shellcheck disable=SC2086
         "$cranpm" train alps.toml --archive "$archive" --out "$run" $options $resume
     fi

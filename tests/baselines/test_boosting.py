@@ -243,6 +243,22 @@ def test_what_it_reads_of_yesterday_is_taken_from_the_channels():
         build(boosting(yesterday=(40,)))
 
 
+def test_channels_of_yesterday_that_were_named_stay():
+    named = recipe("baseline.yesterday=[0,1,2,4]").model.for_channels((*PAPER_CHANNELS, CHANNELS["blh"]))
+    taken = recipe().model.for_channels((*PAPER_CHANNELS, CHANNELS["blh"]))
+    assert (named.yesterday, taken.yesterday) == ((0, 1, 2, 4), (0, 1, 2, 4, 35))
+    assert boosting().features == boosting(yesterday=(0, 1, 2, 4)).features
+
+
+def test_it_is_fitted_where_a_group_is_never_known(month, tmp_path):
+    """A slot beyond the lead, and a lead beyond the forecasts: columns without one number."""
+    train(recipe(*AHEAD, "network.way=slots", "network.leads=[1,2]"), month, tmp_path / "run")
+    weights = load_weights(tmp_path / "run" / "best")
+    forecast = predict(month, month.days[28], weights)
+    assert np.isfinite(forecast.of(1)).any()
+    assert not np.array_equal(forecast.of(1), month.pm25(month.days[28]), equal_nan=True)
+
+
 def test_refusals(month, tmp_path, monkeypatch):
     network = build(boosting())
     save_weights(tmp_path / "w", network, card_for(network))

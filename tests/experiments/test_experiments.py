@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,7 +27,7 @@ from cranpm.core.days import parse_days
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import DOMAINS, Domain
 from cranpm.experiments.intervene import INTERVENTIONS, Intervened, is_composition, is_wind, of_both_days
-from cranpm.experiments.report import report, rows_table, spread, tables
+from cranpm.experiments.report import interventions_table, report, rows_table, spread, tables, worlds_table
 from cranpm.experiments.results import RESULT, SUMS, Results, Row, read_results, write_results
 from cranpm.experiments.run import Study, Task, do, keep, known_outcomes, outcomes_of, run_all, run_folder, work_on
 from cranpm.experiments.spec import PLANS, Experiment, differences, jobs, load_experiment
@@ -420,12 +421,36 @@ def test_interventions_change_what_they_say(archive):
 
 def test_other_worlds_have_the_same_days_and_another_truth(month, tmp_path):
     experiment = load_experiment("counterfactuals").model_copy(update={"worlds": ("flat-relief",)})
-    make_worlds(experiment, month, month.days[:2], tmp_path)
+    every = jobs(experiment, month)
+    make_worlds(experiment, every, month, month.days[:2], tmp_path)
     world = Archive(str(world_place("flat-relief", tmp_path)))
     assert world.days == month.days[:2]
     assert float(world.elevation().max()) == 0
     assert world.attributes["producer"]["seed"] == month.attributes["producer"]["seed"]
     assert not np.array_equal(world.pm25(month.days[1]), month.pm25(month.days[1]), equal_nan=True)
+    assert not world.ahead.leads(month.days[1], "weather")
+    reading = jobs(experiment, month, ["network.ahead=weather"])
+    with pytest.raises(CranpmError, match=r"forecasts of the days ahead in the world .*; found none.*--work"):
+        make_worlds(experiment, reading, month, month.days[:2], tmp_path)
+    make_worlds(experiment, reading, month, month.days[:1], tmp_path / "other")
+    other = Archive(str(world_place("flat-relief", tmp_path / "other")))
+    assert other.ahead.leads(month.days[0], "weather") == month.ahead.leads(month.days[0], "weather")
+
+
+def test_a_row_without_the_first_lead_leaves_its_cells_empty(straight):
+    """In tables of one lead; the other rows have theirs."""
+    results = read_results(straight.folder)
+    scores = [{**of_run, "a world": of_run["as it is"]} for of_run in results.scores]
+    scores[1] = {name: replace(one, leads=tuple(lead + 5 for lead in one.leads)) for name, one in scores[1].items()}
+    result = results.result.model_copy(update={"worlds": ("a world",)})
+    changed = Results(result, scores)
+    lead = result.leads[0]
+    (_, full), (_, empty) = interventions_table(changed, lead).rows
+    assert "%" in full
+    assert empty == ""
+    (_, *full), (_, *empty) = worlds_table(changed).rows
+    assert all("%" in cell for cell in full)
+    assert empty == ["", ""]
 
 
 def test_rows_with_other_leads_are_tested_on_the_same_days(month, tmp_path):
@@ -449,6 +474,8 @@ def test_rows_with_other_leads_are_tested_on_the_same_days(month, tmp_path):
     assert float(second[-3]) > 0
     assert all(float(row[-3]) > 0 for row in baselines)
     assert set(outcomes_of(results)) == {job.identity for job in every}
+    alone = Results(results.result.model_copy(update={"runs": results.result.runs[1:]}), results.scores[1:])
+    assert set(outcomes_of(alone)) == {every[1].identity}  # also before the other row has ended
     others = jobs(experiment.model_copy(update={"rows": experiment.rows[:1]}), month)
     assert others[0].run == every[0].run
     assert others[0].scoring != every[0].scoring

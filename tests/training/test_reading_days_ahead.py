@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from cranpm.network import preset
 from cranpm.simulate.job import simulate_archive
 from cranpm.training import train
 from cranpm.training.batches import Batches
-from cranpm.training.days_ahead import PERFECT, models_of
+from cranpm.training.days_ahead import PERFECT, check_runs, models_of
 from cranpm.training.inputs import Inputs
 from cranpm.training.training_data import gather
 from cranpm.weights import load_weights
@@ -295,6 +296,18 @@ def test_leads_beyond_what_is_forecast_are_masked_and_leads_all_beyond_it_are_re
     assert len(scales.ahead_mean) == 35
     with pytest.raises(CranpmError, match=r"up to T\+6, for network.ahead; found none beyond T\+5"):
         gather(month, settings(*longer, "network.leads=[6]"))
+
+
+def test_forecasts_without_their_first_day_are_no_forecasts(month):
+    """All days up to a lead are needed: an archive that has only the later ones is refused, not read masked."""
+
+    class Gappy:
+        location = month.location
+        ahead = SimpleNamespace(leads=lambda *_: (2, 3), check_references=lambda *_: None)
+
+    form = AHEAD.for_channels(month.channels).days_ahead
+    with pytest.raises(CranpmError, match=r"up to T\+1, for network.ahead; found none for the 2 start days"):
+        check_runs(Gappy(), form, month.days[:2], 1, "forecast")
 
 
 def test_a_folder_with_another_run_is_refused(month, tmp_path):

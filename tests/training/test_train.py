@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -266,9 +267,18 @@ def test_a_run_is_not_overwritten_and_other_settings_do_not_resume(straight, mon
         train(settings(), month, tmp_path / "nothing", resume=True)
 
 
-def test_a_damaged_state_is_refused(straight, month, tmp_path):
-    import shutil
+def test_a_run_that_was_stopped_before_its_first_state_begins_anew(straight, month, tmp_path):
+    """Weights of its first epoch may be there already."""
+    run = tmp_path / "run"
+    shutil.copytree(straight / "weights", run / "weights")
+    (run / "state").mkdir()
+    with pytest.raises(CranpmError, match=r"found a run\. Add --resume"):
+        train(settings(), month, run)
+    train(settings(), month, run, resume=True)
+    assert fingerprint(run) == fingerprint(straight)
 
+
+def test_a_damaged_state_is_refused(straight, month, tmp_path):
     shutil.copytree(straight, tmp_path / "copy", symlinks=True)
     victim = states(tmp_path / "copy" / "state")[-1] / "optimiser.safetensors"
     data = bytearray(victim.read_bytes())

@@ -59,7 +59,7 @@ def experiment(
         if study.experiment.worlds and not all(job.identity in known for job in study.jobs):
             days = scored_days(study.experiment, opened, study.jobs[0].settings, study.jobs[0].leads)
             with progress_bar("worlds", len(days) * len(study.experiment.worlds), quiet) as bar:
-                make_worlds(study.experiment, opened, days, place, bar)
+                make_worlds(study.experiment, study.jobs, opened, days, place, bar)
     if print_jobs:
         options = [
             *(["--work", str(work)] if work else []),

@@ -104,15 +104,17 @@ def worlds_table(results: Results) -> TextTable:
     result, lead = results.result, results.result.leads[0]
 
     def skill(row: str, world: str) -> float:
-        return float(np.mean([scores.skill(lead, "persistence") for scores in results.of(row, world)]))
+        """NaN for a row without that lead."""
+        scores = [one for one in results.of(row, world) if lead in one.leads]
+        return float(np.mean([one.skill(lead, "persistence") for one in scores])) if scores else float("nan")
 
     rows = []
     for row in result.rows:
         here = skill(row.name, AS_IT_IS)
         there = [skill(row.name, world) for world in result.worlds]
         shares = [f" ({100 * value / here:.0f} %)" if here > 0 else "" for value in there]
-        cells = [f"{100 * value:+.1f} %{share}" for value, share in zip(there, shares, strict=True)]
-        rows.append((row.name, f"{100 * here:+.1f} %", *cells))
+        cells = [f"{100 * value:+.1f} %{share}" for value, share in zip((here, *there), ("", *shares), strict=True)]
+        rows.append((row.name, *(cells if np.isfinite(here) else [""] * len(cells))))
     title = f"Skill against persistence at T+{lead} in other worlds, of networks that know the factual one"
     notes = ("In brackets: as a share of the factual skill, where that is above 0.",)
     return TextTable("worlds", title, ("", "factual", *result.worlds), rows, notes)

@@ -109,6 +109,8 @@ class ExperimentResult(Design):
     """Of all rows; a row may have fewer."""
     conditions: tuple[str, ...]
     """Nothing changed, then interventions, then worlds."""
+    scoring: str = ""
+    """Identity of how runs were tested; empty in results of older versions."""
     circumstances: Circumstances
     runs: tuple[RunResult, ...]
 

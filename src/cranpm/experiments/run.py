@@ -218,7 +218,7 @@ def outcomes_of(results: Results) -> dict[tuple[str, str], Outcome]:
     """
     read = [(outcome, _settings(outcome)) for outcome in results.outcomes()]
     known = [(outcome, settings) for outcome, settings in read if settings is not None]
-    scoring = _scoring(results.result, [settings for _, settings in known])
+    scoring = results.result.scoring or _scoring(results.result, [settings for _, settings in known])
     return {(run_identity(settings, outcome.run.learned_from), scoring): outcome for outcome, settings in known}
 
 
@@ -231,7 +231,7 @@ def _settings(outcome: Outcome) -> TrainSettings | None:
 
 
 def _scoring(result: ExperimentResult, settings: Sequence[TrainSettings]) -> str:
-    """The identity of a result's test; its leads are those of all rows, also of rows that have not ended."""
+    """The identity of the test of a result that does not state it, by the leads of all rows."""
     some = [one for one in settings if tuple(sorted(one.model.leads)) == result.leads]
     whole = some[0] if some else None
     if whole is None and settings:
@@ -258,6 +258,7 @@ def _result(study: Study, runs: tuple[RunResult, ...]) -> ExperimentResult:
         **experiment.model_dump(),
         leads=study.jobs[0].leads,
         conditions=(AS_IT_IS, *experiment.interventions, *experiment.worlds),
+        scoring=study.jobs[0].scoring,
         circumstances=Circumstances(date=date.today(), software=f"cranpm {__version__}", processor=here),
         runs=runs,
     )

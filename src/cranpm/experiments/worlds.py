@@ -8,10 +8,10 @@ from cranpm.archive.repository import exists
 from cranpm.archive.store import SIMULATION, Archive
 from cranpm.core.days import reach, usable
 from cranpm.core.errors import CranpmError
-from cranpm.experiments.spec import Experiment
+from cranpm.experiments.spec import Experiment, Job
 from cranpm.simulate import SimulationSettings
 from cranpm.simulate.job import days_ahead_in, simulate_archive
-from cranpm.training.recipe import TrainSettings, load_settings
+from cranpm.training.recipe import TrainSettings
 from cranpm.training.tile_scores import spread_days
 
 SIMULATED = frozenset(SimulationSettings.model_fields) - {"world", "first_day"}
@@ -25,12 +25,16 @@ def world_place(world: str, work: Path) -> Path:
 
 def make_worlds(
     experiment: Experiment,
+    jobs: Sequence[Job],
     archive: Archive,
     days: Sequence[date],
     work: Path,
     on_day: Callable[[date], None] = lambda _: None,
 ) -> None:
-    """Simulate counterfactual archives of days, by the settings and the seed of the factual one."""
+    """Simulate counterfactual archives of days, by the settings and the seed of the factual one.
+
+    They hold forecasts of the days ahead if one of the jobs reads them.
+    """
     if experiment.worlds and archive.source != SIMULATION:
         raise CranpmError(
             expected="a simulated archive, for worlds with one cause changed",
@@ -38,12 +42,18 @@ def make_worlds(
             remedy="Leave `worlds` out of the experiment.",
         )
     made = {name: value for name, value in archive.attributes["producer"].items() if name in SIMULATED}
-    recipe = Path(experiment.recipe)
-    reads = any(load_settings(recipe, [*experiment.set, *row.set]).model.days_ahead.groups for row in experiment.rows)
+    reads = any(job.settings.model.days_ahead.groups for job in jobs)
     for world in experiment.worlds:
         settings = SimulationSettings.model_validate(made | {"world": world})
         place = str(world_place(world, work))
-        ahead = days_ahead_in(archive) if reads else None if exists(place) else 0
+        there = days_ahead_in(Archive(place)) if exists(place) else None
+        if reads and there == 0:
+            raise CranpmError(
+                expected=f"forecasts of the days ahead in the world {place}, for networks that read them",
+                found="none: it was simulated for networks that do not",
+                remedy="Remove that folder, or name another with --work; the world is simulated again.",
+            )
+        ahead = None if there is not None else days_ahead_in(archive) if reads else 0
         simulate_archive(place, archive.domain, days, settings, on_day, ahead=ahead)
 
 

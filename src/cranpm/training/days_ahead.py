@@ -108,13 +108,18 @@ def check_runs(archive: Archive, form: AheadForm, days: Sequence[date], shortest
         if prognosis == "perfect":
             continue
         archive.ahead.check_references(group, days)
-        reached = max((max(archive.ahead.leads(day, group), default=0) for day in days), default=0)
+        reached = max((_unbroken(archive.ahead.leads(day, group)) for day in days), default=0)
         if reached < shortest:
             raise CranpmError(
                 expected=f"forecasts of the {group} ahead in {archive.location} up to T+{shortest}, for network.ahead",
                 found=f"none beyond T+{reached}" if reached else f"none for the {len(days)} start days",
                 remedy="Simulate with --ahead 5, ingest forecasts, or --set network.ahead=none.",
             )
+
+
+def _unbroken(leads: Collection[int]) -> int:
+    """The last of the leads 1, 2, 3, ... before the first that is missing; 0 where the first is."""
+    return next(lead for lead in range(len(leads) + 1) if lead + 1 not in leads)
 
 
 def models_of(

@@ -20,7 +20,7 @@ from cranpm.core.errors import CranpmError
 from cranpm.network import ForecastNetwork, build
 from cranpm.network.encoder import Encoder
 from cranpm.training.batches import Batches, BatchOrder, TileBatch
-from cranpm.training.checkpoints import Progress, load_state, save_state
+from cranpm.training.checkpoints import Progress, load_state, save_state, states
 from cranpm.training.finetune import starting_weights, tune
 from cranpm.training.inputs import Inputs
 from cranpm.training.loss import loss_terms, weighted
@@ -55,7 +55,7 @@ class TrainingRun:
 
     def __init__(self, settings: TrainSettings, archive: Archive, folder: Path, resume: bool):
         self.settings, self.archive, self.folder = settings, archive, folder
-        if not resume and (folder / "state").exists():
+        if not resume and states(folder / "state"):
             raise CranpmError(
                 expected=f"a new folder {folder}", found="a run", remedy="Add --resume, or name another folder."
             )

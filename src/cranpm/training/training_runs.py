@@ -7,6 +7,7 @@ from typing import Protocol
 from cranpm.archive.store import Archive
 from cranpm.core.errors import CranpmError
 from cranpm.network import FittedSettings, ForecastSettings
+from cranpm.training.checkpoints import states
 from cranpm.training.fitting import FittingRun
 from cranpm.training.loop import TrainingRun
 from cranpm.training.recipe import TrainSettings
@@ -52,7 +53,10 @@ class Run(Protocol):
 
 
 def begin_run(settings: TrainSettings, archive: Archive, folder: Path, resume: bool = False) -> Run:
-    """A new run, or one that goes on; whatever is wrong with it is refused here."""
+    """A new run, or one that goes on; whatever is wrong with it is refused here.
+
+    A run that was stopped before its first state begins anew when it is resumed.
+    """
     fitted = isinstance(settings.model, FittedSettings)
     there = [name for name in ("state", "weights", "test.json") if (folder / name).exists()]
     if (there and not resume) or (fitted and "state" in there):
@@ -62,8 +66,9 @@ def begin_run(settings: TrainSettings, archive: Archive, folder: Path, resume: b
             found=other,
             remedy="Add --resume to its own command, or name another folder.",
         )
-    kind = FittingRun if fitted else TrainingRun
-    return kind(settings, archive, folder, resume)
+    if fitted:
+        return FittingRun(settings, archive, folder, resume)
+    return TrainingRun(settings, archive, folder, resume and not (there and not states(folder / "state")))
 
 
 def train(

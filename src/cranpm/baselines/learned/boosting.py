@@ -31,6 +31,8 @@ from cranpm.network.scaling import Scales
 
 OF_YESTERDAY = frozenset({"wind_u", "wind_v", "temperature", "precipitation", "boundary_layer_height"})
 """Quantities at the surface that are read of yesterday, too."""
+PAPERS = (0, 1, 2, 4)
+"""Where they stand among the paper's channels."""
 OF_THE_PIXEL = 5
 """The fields of a tile: PM2.5 today, elevation, latitude, longitude, PM2.5 yesterday."""
 PIXELS = 65_536
@@ -54,8 +56,9 @@ class BoostingSettings(FittedSettings):
     """Which part of the error that is left a tree corrects."""
     least_samples: Annotated[int, Field(gt=0)] = 100
     """Of a leaf; neighbouring pixels of a day resemble each other, so few samples would be one day's weather."""
-    yesterday: tuple[NonNegativeInt, ...] = (0, 1, 2, 4)
-    """Which channels of yesterday are read; by the archive: wind, temperature, rain, boundary layer at the surface."""
+    yesterday: tuple[NonNegativeInt, ...] | None = None
+    """Places of yesterday's channels that are read. Unless given: wind, temperature, rain and boundary layer at the
+    surface, wherever the archive has them."""
 
     @property
     def coarse_pm25(self) -> bool:
@@ -78,11 +81,16 @@ class BoostingSettings(FittedSettings):
     def features(self) -> int:
         """Numbers that are known of a pixel."""
         form = self.days_ahead
-        coarse = DAYS_READ + self.channels + len(self.yesterday) + form.slots * form.channels
+        coarse = DAYS_READ + self.channels + len(self.read_of_yesterday) + form.slots * form.channels
         return OF_THE_PIXEL + coarse
 
+    @property
+    def read_of_yesterday(self) -> tuple[int, ...]:
+        """Places of the channels of yesterday that are read."""
+        return PAPERS if self.yesterday is None else self.yesterday
+
     def for_channels(self, channels: Sequence[Channel]) -> ForecastSettings:
-        if "yesterday" in self.model_fields_set:
+        if self.yesterday is not None:
             return super().for_channels(channels)
         wanted = [i for i, one in enumerate(channels) if one.level_hpa is None and one.quantity in OF_YESTERDAY]
         return super().for_channels(channels).model_copy(update={"yesterday": tuple(wanted)})
@@ -120,10 +128,10 @@ class Boosting(FittedNetwork):
 
     def __init__(self, settings: BoostingSettings, scales: Scales):
         super().__init__(settings, scales)
-        if settings.yesterday and max(settings.yesterday) >= settings.channels:
+        if max(settings.read_of_yesterday, default=0) >= settings.channels:
             raise CranpmError(
                 expected=f"yesterday's channels among 0..{settings.channels - 1} (baseline.yesterday)",
-                found=str(max(settings.yesterday)),
+                found=str(max(settings.read_of_yesterday)),
                 remedy="Leave it out: it is taken from the archive.",
             )
         shape = (len(settings.leads), settings.trees, settings.nodes)
@@ -139,7 +147,7 @@ class Boosting(FittedNetwork):
         check_day(day, self.settings)
         form, channels = self.settings.days_ahead, self.settings.channels
         today, before, pm25 = day.coarse.tensor_split([channels, DAYS_READ * channels], dim=1)
-        parts = [pm25, today, before[:, list(self.settings.yesterday)]]
+        parts = [pm25, today, before[:, list(self.settings.read_of_yesterday)]]
         if form.groups:
             form.check(day.ahead, day.known)
             assert day.ahead is not None
@@ -200,6 +208,7 @@ class Boosting(FittedNetwork):
         from sklearn.ensemble import HistGradientBoostingRegressor  # takes a second: only where it is needed
 
         settings = self.settings
+        rows[:, np.isnan(rows).all(axis=0)] = 0  # scikit-learn has no bins for what is never known; it splits nothing
         fitted = HistGradientBoostingRegressor(
             max_iter=settings.trees,
             max_leaf_nodes=settings.leaves,
