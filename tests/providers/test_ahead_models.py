@@ -2,6 +2,7 @@
 
 import zipfile
 from datetime import date, datetime, timedelta
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from cranpm.archive.store import Archive
 from cranpm.core.channels import GROUPS
 from cranpm.core.errors import CranpmError
 from cranpm.providers import PROVIDERS, sandbox
+from cranpm.providers.gridded import _whole_first
 from cranpm.providers.ingest import ingest
 from cranpm.providers.provider import FetchQuery, FileSummary, ReadQuery, forecasters
 from cranpm.providers.readers.files import Piece
@@ -128,6 +130,28 @@ def test_the_global_forecast_gives_both_groups_where_others_are_absent(in_proces
     }
 
 
+def test_a_run_that_is_whole_serves_before_one_that_lacks_an_hour():
+    """So that no day has u of one model and v of another; analyses come first all the same."""
+    parts = [SimpleNamespace(model=model) for model in ("", "ifs", "aifs")]
+
+    def find(part, channel):
+        return SimpleNamespace(is_whole=lambda _: (part.model, channel) not in {("ifs", "u10"), ("", "v10")})
+
+    query = ReadQuery([DAY], SMALL, ["u10", "v10"])
+    assert [part.model for part in _whole_first(parts, find, DAY, query)] == ["", "aifs", "ifs"]
+    assert [part.model for part in _whole_first(parts, lambda *_: None, DAY, query)] == ["", "ifs", "aifs"]
+
+
+def test_leads_that_a_preferred_model_lacks_are_told(in_process, place, files):
+    write_run(files / "second.grib2", START, range(0, 73, 6), SMALL, kind="ai", offset=0.5)
+    ingest([files], place)
+    (files / "second.grib2").unlink()
+    write_run(files / "first.grib2", START, range(0, 49, 3), SMALL)
+    report = ingest([files], place).ahead
+    assert report.stored == {(DAY, "weather"): "ifs of 2020-02-27 00 UTC, leads 1"}
+    assert report.partial == {(DAY, "weather"): "leads 2 of aifs of 2020-02-27 00 UTC are replaced by nothing"}
+
+
 # HRES
 
 
@@ -154,7 +178,9 @@ def globe(folder):
     for name, (channel, unit) in names.items():
         group.create_array(name, data=value(channel, at, *place, off)).attrs["units"] = unit
     fell = np.diff(np.array([0, *map(rain, hours)]))[None, :, None, None] + np.zeros((3, 1, len(lat), len(lon)))
-    group.create_array("total_precipitation_6hr", data=fell).attrs["units"] = "m"
+    group.create_array("total_precipitation_6hr", data=fell)  # without a unit, as in the store itself
+    height = 500 + 100 * np.cos(at + off + place[0] + place[1])
+    group.create_array("boundary_layer_height", data=height).attrs["units"] = "m"
     aloft = {
         "u_component_of_wind": ("u", "m s**-1"),
         "v_component_of_wind": ("v", "m s**-1"),

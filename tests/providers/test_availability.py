@@ -19,7 +19,7 @@ TODAY = date(2026, 11, 18)
 
 
 def query(*days, today=TODAY):
-    return FetchQuery(list(days), EUROPE, today=today)
+    return FetchQuery(list(days), EUROPE, leads=3, today=today)
 
 
 IMPOSSIBLE = [
@@ -103,6 +103,25 @@ def test_certain_days_give_no_warning():
         assert doubts(name, query(day)) == []
     assert plan("ifs", query(date(2022, 1, 1), today=None))  # who does not say which day it is, is not asked
     assert doubts("ifs", query(date(2023, 6, 1), today=None)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "leads", "warning"),
+    [
+        ("cams-europe", 5, "runs of cams-europe give 3 days ahead, not 5; others give more: cams-global 4"),
+        ("cams-global", 5, "runs of cams-global give 4 days ahead, not 5; others give more: ifs 5, aifs 14"),
+        ("ifs", 10, "runs of ifs give 5 days ahead, not 10; others give more: aifs 14"),
+        ("aifs", 20, "runs of aifs give 14 days ahead, not 20"),
+    ],
+)
+def test_leads_that_a_provider_cannot_have_are_told_with_who_has_more(name, leads, warning):
+    assert doubts(name, FetchQuery([TODAY], EUROPE, leads=leads, today=TODAY)) == [warning]
+    assert doubts(name, FetchQuery([TODAY], EUROPE, leads=3, today=TODAY)) == []
+
+
+def test_who_is_named_for_a_channel_can_have_the_days():
+    with pytest.raises(CranpmError, match="cranpm fetch cams-global --channel blh"):
+        plan("ifs", FetchQuery([TODAY], EUROPE, channels=["blh"], today=TODAY))
 
 
 def test_several_days_are_named_as_a_range():

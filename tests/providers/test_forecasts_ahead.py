@@ -115,6 +115,25 @@ def test_a_run_that_ends_with_its_start_day_is_told(in_process, place, files):
     assert report.ahead.notes == ["weather by ifs of 2020-02-27 00 UTC reaches 24 hours: no day ahead"]
 
 
+def test_a_newer_run_that_is_cut_short_does_not_delete_leads(in_process, place, files):
+    """Two days ahead of 00 UTC are stored; 12 UTC ends after one."""
+    write_run(files / "night.grib2", START, THREE_DAYS, SMALL)
+    ingest([files], place)
+    write_run(files / "noon.grib2", START + timedelta(hours=12), range(0, 37, 3), SMALL, offset=0.5)
+    report = ingest([files], place).ahead
+    assert report.stored == {}
+    assert "stays with leads 1, 2" in report.kept[DAY, "weather"]
+    check(place, DAY, 2, "weather", WEATHER, weather_of(48))
+
+
+def test_a_step_that_a_run_lacks_is_to_be_fetched(in_process, place, files):
+    """No option takes less than whole days of forecasts."""
+    write_run(files / "a.grib2", START, [step for step in range(0, 49, 3) if step != 30], SMALL)
+    why = ingest([files], place).ahead.refused[DAY, "weather"]
+    assert "Fetch all steps of the run." in why
+    assert "--degrade" not in why
+
+
 def test_fewer_leads_of_the_same_run_do_not_delete_more(in_process, place, files):
     write_run(files / "a.grib2", START, THREE_DAYS, SMALL)
     ingest([files], place)

@@ -11,6 +11,7 @@ from forecast_files import day_of_run, run_messages, write_mirror
 from sample_days import SMALL
 
 from cranpm.core.errors import CranpmError
+from cranpm.core.files import locked
 from cranpm.providers import PROVIDERS, open_data
 from cranpm.providers.download import source_note
 from cranpm.providers.fetch import fetch, plan
@@ -54,7 +55,7 @@ def test_all_steps_of_all_leads_are_asked_for():
     assert found.ask["surface"] == ["10u", "10v", "2t", "sp", "tp"]
     (short,) = plan("ifs", FetchQuery([DAY], SMALL, leads=1))
     assert len(short.ask["files"]) == 17
-    with pytest.raises(CranpmError, match=r"channels that ifs gives; found blh, which is given by era5"):
+    with pytest.raises(CranpmError, match=r"channels that ifs gives; found blh, which is given by cams-global"):
         plan("ifs", FetchQuery([DAY], SMALL, channels=["blh"]))
     (other,) = plan("aifs", FetchQuery([DAY], SMALL, leads=2))
     assert [place.split("-")[2] for place in other.ask["files"]][:2] == ["0h", "6h"]
@@ -72,6 +73,15 @@ def test_only_what_is_needed_comes_in_few_questions(mirror, wanted, tmp_path):
     assert len(ranges) < 3 * 30  # fields that touch come together
     assert all(where for where in ranges)
     assert sorted(one.name for one in tmp_path.iterdir()) == [f".{path.name}.source", path.name]
+
+
+def test_two_fetches_of_one_file_do_not_mix(mirror, tmp_path):
+    with serve(mirror) as url:
+        asked = request([url])
+        with locked(tmp_path / (asked.name + open_data.PART)), pytest.raises(CranpmError, match="no other command"):
+            fetch([asked], tmp_path, WAIT)
+        (path,) = fetch([asked], tmp_path, WAIT)
+    assert path.is_file()
 
 
 @pytest.mark.parametrize("fault", ["403", "404", "503", "cut"])

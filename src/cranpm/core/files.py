@@ -1,5 +1,6 @@
 """Files and folders that appear whole or not at all, and checksums that say whether they are still what was written."""
 
+import fcntl
 import hashlib
 import os
 import secrets
@@ -38,6 +39,22 @@ def whole_file(path: Path) -> Iterator[Path]:
         give_name(beside, path)
     finally:
         beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(path: Path, wait: bool = True) -> Iterator[None]:
+    """Hold a file that no other command holds, or refuse at once; what is in it stays, and the lock ends with us."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            raise CranpmError(
+                expected=f"no other command that writes {path}",
+                found="one",
+                remedy="Wait until it has ended, then give this command again.",
+            ) from None
+        yield
 
 
 def write_whole(path: Path, content: bytes | str) -> None:

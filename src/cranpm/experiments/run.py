@@ -1,8 +1,6 @@
 """Runs of experiments, shared out among workers; a run whose result exists is never done again."""
 
-import fcntl
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -14,6 +12,7 @@ from cranpm.archive.store import Archive, ArchiveInMemory
 from cranpm.core.cluster import Pool
 from cranpm.core.days import usable
 from cranpm.core.errors import CranpmError
+from cranpm.core.files import locked
 from cranpm.core.machine import processor
 from cranpm.core.settings import validate
 from cranpm.experiments.intervene import Intervened
@@ -262,12 +261,3 @@ def _result(study: Study, runs: tuple[RunResult, ...]) -> ExperimentResult:
         circumstances=Circumstances(date=date.today(), software=f"cranpm {__version__}", processor=here),
         runs=runs,
     )
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Wait until no other command holds a lock file; the lock ends with the process, however that ends."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -198,9 +198,8 @@ def is_stored(old: RunRecord | None, run: Run, facts: Mapping[str, Any]) -> bool
 
 
 def has_more(old: RunRecord | None, run: Run, leads: Collection[int]) -> bool:
-    """Whether more leads of the same run are stored than these."""
-    same = old is not None and (old.model, old.reference) == (run.model, run.reference)
-    return same and old is not None and len(old.leads) > len(leads)
+    """Whether more leads of the same model are stored than these: a newer run that is cut short does not replace it."""
+    return old is not None and old.model == run.model and len(old.leads) > len(leads)
 
 
 def is_better(old: RunRecord | None, run: Run) -> bool:

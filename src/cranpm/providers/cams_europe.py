@@ -9,13 +9,13 @@ from cranpm.core.grid import Domain
 from cranpm.providers.ads import GASES, PAGE, PARTICLES, AdsProvider, ads_request, area_around
 from cranpm.providers.availability import Availability
 from cranpm.providers.cams import Cams
-from cranpm.providers.forecast_provider import ForecastProvider, steps
+from cranpm.providers.forecast_provider import ForecastProvider
 from cranpm.providers.provider import FetchQuery
 from cranpm.providers.readers.variable import CAMS_EUROPE
 from cranpm.providers.request import Request
 
 COLLECTION = "cams-europe-air-quality-forecasts"
-STEP, MOST = 0.1, 96
+STEP = 0.1
 NORTH, WEST, SOUTH, EAST = AREA = (72.0, -25.0, 30.0, 45.0)
 """Of the European ensemble, degrees."""
 
@@ -26,6 +26,7 @@ class CamsEurope(ForecastProvider, AdsProvider):
     name, title, page = "cams-europe", "CAMS European ensemble", "forecasts.md"
     provides = Cams.provides
     forecasts, model, preference = ("composition",), CAMS_EUROPE, 2
+    every, most = 1, 96
     replaces = "cams"
     has = Availability(kept_days=1095)
     area = AREA
@@ -33,7 +34,7 @@ class CamsEurope(ForecastProvider, AdsProvider):
 
     def requests(self, query: FetchQuery) -> list[Request]:
         """All forecasts, then the analyses: what cannot be had later comes first."""
-        hours, clock = steps(query.leads, 1, MOST), [f"{hour:02d}:00" for hour in range(24)]
+        hours, clock = self.steps(query.leads), [f"{hour:02d}:00" for hour in range(24)]
         ended = [day for day in query.days if query.today is None or day < query.today]
         return [
             *(self._request(query, "forecast", day, ["00:00"], hours) for day in query.days),

@@ -9,13 +9,13 @@ from cranpm.providers.ads import GASES, PAGE, PARTICLES, AdsProvider, ads_reques
 from cranpm.providers.availability import Availability
 from cranpm.providers.cams import Cams
 from cranpm.providers.era5 import ALOFT_NAMES, EXTRA_NAMES, LEVELS, SURFACE_NAMES, Era5
-from cranpm.providers.forecast_provider import ForecastProvider, steps
+from cranpm.providers.forecast_provider import ForecastProvider
 from cranpm.providers.provider import FetchQuery
 from cranpm.providers.readers.variable import CAMS_GLOBAL
 from cranpm.providers.request import Request
 
 COLLECTION = "cams-global-atmospheric-composition-forecasts"
-STEP, EVERY, MOST = 0.4, 3, 120
+STEP = 0.4
 MORE_LEVELS = date(2019, 7, 9)
 """From this day on the model has 137 levels; before, 60."""
 
@@ -26,6 +26,7 @@ class CamsGlobal(ForecastProvider, AdsProvider):
     name, title, page = "cams-global", "CAMS global forecasts", "forecasts.md"
     provides = (*Cams.provides, *Era5.provides)
     forecasts, model, preference = ("weather", "composition"), CAMS_GLOBAL, 1
+    every, most = 3, 120
     replaces = "cams"
     has = Availability(first=date(2015, 1, 1))
     licence = f"{PAGE}/{COLLECTION}"
@@ -34,7 +35,7 @@ class CamsGlobal(ForecastProvider, AdsProvider):
         """One per start day. The run ends after 120 hours: from 00 UTC that is four days ahead."""
         extra = sorted(set(query.channels) & set(EXTRA_NAMES))
         single = [*SURFACE_NAMES, *PARTICLES, *(EXTRA_NAMES[name] for name in extra)]
-        hours = steps(query.leads, EVERY, MOST)
+        hours = self.steps(query.leads)
         aloft = len(ALOFT_NAMES) * len(LEVELS) + len(GASES) + 2  # and temperature and humidity beside the gases
         return [
             ads_request(

@@ -18,7 +18,8 @@ def plan(provider: str, query: FetchQuery) -> list[Request]:
     """What would be fetched; a channel or a day that the provider does not give is refused."""
     for channel in query.channels:
         if channel not in PROVIDERS[provider].provides:
-            able = [one.name for one in PROVIDERS.values() if channel in one.provides]
+            able = [one.name for one in _instead(PROVIDERS[provider], query, query.days) if channel in one.provides]
+            able = able or [one.name for one in PROVIDERS.values() if channel in one.provides]
             raise CranpmError(
                 expected=f"channels that {provider} gives",
                 found=f"{channel}, which {'is given by ' + ', '.join(able) if able else 'no provider gives'}",
@@ -30,12 +31,18 @@ def plan(provider: str, query: FetchQuery) -> list[Request]:
 
 
 def doubts(provider: str, query: FetchQuery) -> list[str]:
-    """Why some of the days may not be there, one line each."""
+    """Why some of the days, or of the days ahead, may not be there, one line each."""
+    asked = PROVIDERS[provider]
+    lines = []
+    if 0 < asked.days_ahead < query.leads:
+        others = [one for one in _instead(asked, query, query.days) if set(one.forecasts) & set(asked.forecasts)]
+        further = ", ".join(f"{one.name} {one.days_ahead}" for one in others if one.days_ahead > asked.days_ahead)
+        more = f"; others give more: {further}" if further else ""
+        lines.append(f"runs of {provider} give {asked.days_ahead} days ahead, not {query.leads}{more}")
     if query.today is None:
-        return []
-    has = PROVIDERS[provider].has
-    found = by_reason(query.days, [has.doubtful(day, query.today) for day in query.days])
-    return [f"{_named(days)} may not be there: of {provider}, {reason}" for reason, days in found.items()]
+        return lines
+    found = by_reason(query.days, [asked.has.doubtful(day, query.today) for day in query.days])
+    return [*lines, *(f"{_named(days)} may not be there: of {provider}, {reason}" for reason, days in found.items())]
 
 
 def _check_area(provider: Provider, query: FetchQuery) -> None:

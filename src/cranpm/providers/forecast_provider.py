@@ -8,11 +8,9 @@ from cranpm.core.channels import CHANNELS
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array
 from cranpm.providers.gridded import summary, variables
-from cranpm.providers.provider import PROVIDERS, DayReader, FileSummary, Provider, Reading, ReadQuery
+from cranpm.providers.provider import HOURS_A_DAY, PROVIDERS, DayReader, FileSummary, Provider, Reading, ReadQuery
 from cranpm.providers.readers.files import Piece
 from cranpm.providers.readers.variable import Variable
-
-HOURS_A_DAY = 24
 
 
 class ForecastProvider(Provider):
@@ -22,6 +20,12 @@ class ForecastProvider(Provider):
     """
 
     role = "forecast"
+    every: int
+    """Hours between the steps of a run that are fetched."""
+
+    def steps(self, leads: int) -> tuple[int, ...]:
+        """Hours after 00 UTC that a start day and the days after it need, as far as the run goes."""
+        return tuple(range(0, min(HOURS_A_DAY * (leads + 1), self.most) + 1, self.every))
 
     def owns(self, variable: Variable) -> bool:
         """Whether a variable is of this provider's runs."""
@@ -65,8 +69,3 @@ def _part(query: ReadQuery, form: str) -> ReadQuery:
 def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """Facts that are lists, put together."""
     return {key: sorted({*one.get(key, ()), *other.get(key, ())}) for key in {*one, *other}}
-
-
-def steps(leads: int, every: int, most: int) -> tuple[int, ...]:
-    """Hours after the start of a run at 00 UTC that its start day and the days after it need, as far as it goes."""
-    return tuple(range(0, min(HOURS_A_DAY * (leads + 1), most) + 1, every))

@@ -13,7 +13,7 @@ from cranpm.core.channels import PAPER_CHANNELS
 from cranpm.core.errors import CranpmError
 from cranpm.core.grid import Array, Domain
 from cranpm.providers.netcdf_layout import MADE_UP
-from cranpm.providers.provider import FileSummary, Reading, ReadQuery, RunSpan, models
+from cranpm.providers.provider import PROVIDERS, FileSummary, Reading, ReadQuery, RunSpan, models
 from cranpm.providers.quantities import QUANTITY_OF, LevelKind
 from cranpm.providers.readers import grib, netcdf
 from cranpm.providers.readers.files import Piece, sniff
@@ -149,7 +149,7 @@ def read_channels(origins: Origins, find: Finder, make: Maker, day: date, provid
     versions: set[str] = set()
     models: set[str] = set()
     grids: set[str] = set()
-    parts = origins.of(day, query.run)
+    parts = _whole_first(origins.of(day, query.run), find, day, query)
     for channel in query.channels:
         there = [(part, timeline) for part in parts if (timeline := find(part, channel)) is not None]
         if not there:
@@ -168,12 +168,23 @@ def read_channels(origins: Origins, find: Finder, make: Maker, day: date, provid
     return Reading(fields, tuple(notes), facts)
 
 
+def _whole_first(parts: Sequence[Gridded], find: Finder, day: date, query: ReadQuery) -> list[Gridded]:
+    """Runs that have all of a day come before those that do not, so that no day is mixed of two without need."""
+
+    def is_whole(part: Gridded) -> bool:
+        return all((found := find(part, channel)) is not None and found.is_whole(day) for channel in query.channels)
+
+    return sorted(parts, key=lambda part: bool(part.model) and not is_whole(part))
+
+
 def _missing(channel: str, day: date, provider: str, query: ReadQuery) -> CranpmError:
     if query.run is not None:
+        able = [one.name for one in PROVIDERS.values() if one.forecasts and channel in one.provides]
+        other = f"; {', '.join(able)} can have it" if able else ", or use an archive without it"
         return CranpmError(
             expected=f"{channel} for {day} in the run of {query.run:%Y-%m-%d %H} UTC",
             found="none",
-            remedy="Fetch all its fields; a group of channels is stored whole or not at all.",
+            remedy=f"Fetch all its fields: a group of channels is stored whole or not at all{other}.",
         )
     return CranpmError(
         expected=f"{channel} for {day} in the files of {provider}",

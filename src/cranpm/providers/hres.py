@@ -15,8 +15,8 @@ from cranpm.core.errors import CranpmError
 from cranpm.core.files import whole_file
 from cranpm.core.grid import Array, Domain
 from cranpm.providers.availability import Availability
-from cranpm.providers.era5 import ALOFT_NAMES, LEVELS, SURFACE_NAMES
-from cranpm.providers.forecast_provider import ForecastProvider, steps
+from cranpm.providers.era5 import ALOFT_NAMES, EXTRA_NAMES, LEVELS, SURFACE_NAMES
+from cranpm.providers.forecast_provider import ForecastProvider
 from cranpm.providers.gridded import COPIED_BY_US
 from cranpm.providers.ifs import Ifs
 from cranpm.providers.netcdf_layout import RUN, SPACE, new_run_layout, put
@@ -27,13 +27,13 @@ from cranpm.providers.readers.netcdf import MODEL, SUM_HOURS
 from cranpm.providers.readers.netcdf_times import decode_times
 from cranpm.providers.readers.variable import IFS, Variable
 from cranpm.providers.request import Request
-from cranpm.providers.zarr_stores import cut_out, indices_around, open_anonymously, unit_of, whole_axis
+from cranpm.providers.zarr_stores import RAIN_UNIT, cut_out, indices_around, open_anonymously, unit_of, whole_axis
 
 if TYPE_CHECKING:  # imported where it is used: every sandbox would wait for it
     import zarr
 
 COPIED = f"hres via weatherbench2, {COPIED_BY_US}"
-RAIN, EVERY, MOST = "total_precipitation_6hr", 6, 240
+RAIN = "total_precipitation_6hr"
 GB_A_STEP = 0.15
 """That is read: chunks hold the globe and 13 levels."""
 HOURS = {"hours": 1, "days": 24, "minutes": 1 / 60, "seconds": 1 / 3600, "nanoseconds": 1 / 3.6e12}
@@ -45,6 +45,7 @@ class Hres(ForecastProvider):
     name, title, page = "hres", "HRES via WeatherBench 2", "forecasts.md"
     provides = Ifs.provides
     forecasts, model, preference = ("weather",), IFS, Ifs.preference
+    every, most = 6, 240
     replaces = "era5"
     has = Availability(first=date(2016, 1, 1), last=date(2022, 12, 31))
     hosts = {"Google Cloud Storage": "https://storage.googleapis.com"}  # noqa: RUF012
@@ -55,7 +56,7 @@ class Hres(ForecastProvider):
         return variable.model == self.model and COPIED in variable.source
 
     def requests(self, query: FetchQuery) -> list[Request]:
-        hours = steps(query.leads, EVERY, MOST)
+        hours = self.steps(query.leads)
         ask = {"zarr": f"gs://{self.bucket}/{self.prefix}", "domain": query.domain.to_json(), "hours": list(hours)}
         return [
             Request(
@@ -95,10 +96,11 @@ class Hres(ForecastProvider):
         kept = ("pressure_level", [float(level) for level in LEVELS], "hPa")
         chosen = [list(whole_axis(group, "level").astype(int)).index(level) for level in LEVELS]
         with new_run_layout(target, (grid.lat[rows], grid.lon[cols]), start, hours, kept, facts) as file:
-            for name in (*SURFACE_NAMES[:-1], RAIN):
-                known, sums = ("tp", {SUM_HOURS: EVERY}) if name == RAIN else (BY_ALIAS[name].name, {})
+            for name in (*SURFACE_NAMES[:-1], RAIN, *(extra for extra in EXTRA_NAMES.values() if extra in group)):
+                known, sums = ("tp", {SUM_HOURS: self.every}) if name == RAIN else (BY_ALIAS[name].name, {})
                 fields = _fields(group[name], at, periods, raw)[:, None]
-                put(file, known, unit_of(group[name]), fields, (*RUN, *SPACE), **sums)
+                unit = unit_of(group[name], RAIN_UNIT if name == RAIN else "")
+                put(file, known, unit, fields, (*RUN, *SPACE), **sums)
             for name in ALOFT_NAMES:
                 fields = _fields(group[name], at, periods, raw)[:, None, chosen]
                 put(file, BY_ALIAS[name].name, unit_of(group[name]), fields, (*RUN, "pressure_level", *SPACE))

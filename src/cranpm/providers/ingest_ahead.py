@@ -64,6 +64,7 @@ def ingest_ahead(
                     made[key] = ahead.days_ahead(chosen[key], result, found, options)
                     del todo[key]
                 _tell(report, key, chosen[key], result)
+                _tell_lost(report, key, archive.ahead.run(*key), result)
         for start in starts:
             _store(writer, start, [one for (day, _), one in made.items() if day == start], report)
     return report
@@ -91,7 +92,7 @@ def _next(
 
 
 def _is_less(archive: Archive, report: AheadReport, key: Key, run: Run, made: MadeAhead) -> bool:
-    """Whether more leads of the same run are stored than could be made, and stay."""
+    """Whether more leads of the same model are stored than could be made, and stay."""
     old = archive.ahead.run(*key)
     if not made.fields or not ahead.has_more(old, run, made.fields):
         return False
@@ -125,6 +126,14 @@ def _tell(report: AheadReport, key: Key, run: Run, made: MadeAhead) -> None:
     report.stored[key] = f"{run}, leads {', '.join(map(str, made.fields))}"
     if why or skipped:
         report.partial[key] = "; ".join(text for text in (skipped, f"{run}: {why}" if why else "") if text)
+
+
+def _tell_lost(report: AheadReport, key: Key, old: RunRecord | None, made: MadeAhead) -> None:
+    """Which leads a preferred model takes the place of without having them."""
+    lost = sorted(set(old.leads) - set(made.fields)) if old and key in report.stored else []
+    if lost:
+        before = f"{report.partial[key]}; " if key in report.partial else ""
+        report.partial[key] = f"{before}leads {', '.join(map(str, lost))} of {old} are replaced by nothing"
 
 
 def _store(writer: ArchiveWriter, start: date, runs: Sequence[DaysAhead], report: AheadReport) -> None:

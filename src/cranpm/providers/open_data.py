@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from cranpm.core.errors import CranpmError
-from cranpm.core.files import give_name, write_whole
+from cranpm.core.files import give_name, locked, write_whole
 from cranpm.providers.download import PART, PART_OF, part_of, source_note, text
 from cranpm.providers.era5 import LEVELS
-from cranpm.providers.forecast_provider import ForecastProvider, steps
+from cranpm.providers.forecast_provider import ForecastProvider
 from cranpm.providers.provider import FetchQuery
 from cranpm.providers.request import Request
 
@@ -40,10 +40,6 @@ class OpenData(ForecastProvider, ABC):
     mirrors: Sequence[str] = MIRRORS
     aloft: tuple[str, ...]
     """What the index calls the fields on pressure levels."""
-    every: int
-    """Hours between steps."""
-    most: int
-    """Hours up to which there are such steps."""
 
     @abstractmethod
     def folder(self, day: date) -> str:
@@ -51,7 +47,7 @@ class OpenData(ForecastProvider, ABC):
 
     def requests(self, query: FetchQuery) -> list[Request]:
         fields = {"surface": list(SURFACE), "aloft": list(self.aloft), "levels": list(LEVELS)}
-        hours = steps(query.leads, self.every, self.most)
+        hours = self.steps(query.leads)
         return [
             Request(
                 self.name,
@@ -68,6 +64,11 @@ class OpenData(ForecastProvider, ABC):
 
     def fetch(self, request: Request, target: Path, wait: float) -> list[Path]:
         """Step by step; a fetch that was stopped goes on where it was. A hidden file beside it names the mirrors."""
+        with locked(target.with_name(target.name + PART), wait=False):
+            self._fetch_steps(request, target, wait)
+        return [target]
+
+    def _fetch_steps(self, request: Request, target: Path, wait: float) -> None:
         progress, mirrors = _Progress.left_by(target, request), list(request.ask["mirrors"])
         for number in range(progress.steps, len(request.ask["files"])):
             data, mirror = _from_mirrors(mirrors, request, number, wait)
@@ -76,7 +77,6 @@ class OpenData(ForecastProvider, ABC):
         give_name(progress.part, target)
         progress.note.unlink(missing_ok=True)
         write_whole(source_note(target), json.dumps({"mirrors": progress.mirrors}))
-        return [target]
 
 
 @dataclass

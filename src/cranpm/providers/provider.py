@@ -23,6 +23,7 @@ PM25, STATIONS, STATION_TABLE, ELEVATION = "pm25", "stations", "station_table", 
 """What is provided beside channels: PM2.5 on the fine grid, daily means at stations, the list of stations, relief."""
 ONCE = {STATION_TABLE, ELEVATION}
 """What an archive needs when it is made, and no day of it."""
+HOURS_A_DAY = 24
 LEADS_AHEAD = 5
 """Days after a start day that forecasts are fetched and stored for, unless another number is given."""
 
@@ -116,6 +117,8 @@ class Provider:
     """Of forecasts: under which name its runs are recorded; two providers may have runs of the same model."""
     preference: int = 0
     """Of forecasts: of several models that have a run for a start day and a group, the one with the highest counts."""
+    most: int = 0
+    """Of forecasts: hours to which the run of 00 UTC goes."""
     has: Availability = Availability()
     """The days that it can have."""
     area: tuple[float, float, float, float] | None = None
@@ -150,6 +153,11 @@ class Provider:
     def gives_channels(self) -> bool:
         """Whether it gives any channel."""
         return not set(self.provides) <= {PM25, STATIONS, *ONCE}
+
+    @property
+    def days_ahead(self) -> int:
+        """Whole days after its start day that a run of 00 UTC gives; 0 of analyses."""
+        return max(self.most // HOURS_A_DAY - 1, 0)
 
     def covers(self, domain: Domain) -> bool:
         """Whether a domain lies within its area."""

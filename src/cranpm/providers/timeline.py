@@ -172,10 +172,11 @@ class Timeline:
         if len(there) < (LEAST_SHARE * len(wanted) if lenient else len(wanted)):
             shown = ", ".join(str(time)[11:16] for time in there[:6]) + (", ..." if len(there) > 6 else "")
             last = f", the last of them 00 UTC of {day + timedelta(days=1)}" if ends else ""
+            remedy = "Fetch the missing hours, or ingest with --degrade to accept three quarters of them."
             raise CranpmError(
                 expected=f"{len(wanted)} times of {self.name} for {day}{last}",
                 found=f"{len(there)} ({shown or 'none'})",
-                remedy="Fetch the missing hours, or ingest with --degrade to accept three quarters of them.",
+                remedy=remedy if self.some.start is None else "Fetch all steps of the run.",
             )
         return there, f"{self.name}: {len(there)} of {len(wanted)} times"
 

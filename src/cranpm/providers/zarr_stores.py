@@ -28,6 +28,10 @@ if TYPE_CHECKING:  # imported where it is used: every sandbox would wait for it
     import zarr
 
 
+RAIN_UNIT = "m"
+"""Of WeatherBench 2's sums over some hours, which state none: they are differences of ECMWF's sums in metres."""
+
+
 @dataclass(frozen=True)
 class ZarrStore(Provider):
     """A Zarr of the globe by hour and level; copied days are read as ERA5's."""
@@ -95,8 +99,10 @@ class ZarrStore(Provider):
         with new_layout(target, grid.lat[rows], grid.lon[cols], times, kept, made_by) as file:
             for name in (*SURFACE_NAMES[:-1], self.rain):
                 values = np.stack([cut_out(group[name], (index,), raw) for index in where])
-                known, sums = ("tp", {SUM_HOURS: self.step_hours}) if name == self.rain else (BY_ALIAS[name].name, {})
-                put(file, known, unit_of(group[name]), values, ("valid_time", *SPACE), **sums)
+                rain = name == self.rain
+                known, sums = ("tp", {SUM_HOURS: self.step_hours}) if rain else (BY_ALIAS[name].name, {})
+                unit = unit_of(group[name], RAIN_UNIT if rain else "")
+                put(file, known, unit, values, ("valid_time", *SPACE), **sums)
             chosen = [levels.index(level) for level in LEVELS]
             for name in ALOFT_NAMES:
                 fields = [cut_out(group[name], (index,), raw)[chosen] for index in where]
@@ -145,9 +151,9 @@ def cut_out(array: Any, index: tuple[int, ...], raw: tuple[Array, Array]) -> Arr
     return np.asarray(array[index])[..., rows[:, None], cols]
 
 
-def unit_of(array: Any) -> str:
-    """As its attributes state it."""
-    return str(dict(array.attrs).get("units", ""))
+def unit_of(array: Any, otherwise: str = "") -> str:
+    """As its attributes state it, or `otherwise` where they do not."""
+    return str(dict(array.attrs).get("units", otherwise))
 
 
 ARCO = ZarrStore(
