@@ -5,7 +5,7 @@ Every fusion offers the same two steps: `prepare`, once per day, and `forward`, 
 
 import math
 from collections.abc import Mapping
-from typing import cast
+from typing import ClassVar, cast
 
 import torch
 from jaxtyping import Float
@@ -125,6 +125,9 @@ class CrossLayers(nn.Module):
 class Fusion(nn.Module):
     """Fine tokens stay as they are: no fusion. The others keep a projection of the coarse tokens."""
 
+    token_by_token: ClassVar[bool] = True
+    """Whether what becomes of a fine token does not depend on the other fine ones, so that some can be left out."""
+
     def __init__(self, settings: NetworkSettings):
         super().__init__()
 
@@ -181,6 +184,8 @@ class Film(_Projected):
 class Concat(_Projected):
     """Fine and coarse tokens in one sequence with self-attention; the fine ones go on."""
 
+    token_by_token = False
+
     def __init__(self, settings: NetworkSettings):
         super().__init__(settings)
         branch = settings.fine
@@ -205,6 +210,8 @@ class Concat(_Projected):
 class CoarseQueriesFine(_Projected):
     """The reverse direction: coarse tokens query the tile's fine ones, and are then added where the fine ones lie."""
 
+    token_by_token = False
+
     def __init__(self, settings: NetworkSettings):
         super().__init__(settings)
         self.cross = CrossLayers.of(settings, settings.bridge_layers)
@@ -216,6 +223,8 @@ class CoarseQueriesFine(_Projected):
 
 class Bidirectional(_Projected):
     """In every layer coarse tokens query fine ones, then fine tokens query coarse ones."""
+
+    token_by_token = False
 
     def __init__(self, settings: NetworkSettings):
         super().__init__(settings)

@@ -6,7 +6,7 @@ Physical units in and out; normalisation is inside. Sea or missing PM2.5 is NaN,
 import math
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from cranpm.core.errors import CranpmError
@@ -18,6 +18,7 @@ from cranpm.network.cranpm_settings import NetworkSettings
 from cranpm.network.decoder import Decoder, SmoothChange
 from cranpm.network.encoder import Encoder, branch_parts
 from cranpm.network.interface import DayInputs, ForecastNetwork, Parts, TileInputs
+from cranpm.network.reach import Chosen, around, holds_land
 from cranpm.network.registry import register
 from cranpm.network.scaling import Scales
 from cranpm.network.tile_geometry import tile_geometry
@@ -34,6 +35,8 @@ class CranPM(ForecastNetwork):
 
     settings: NetworkSettings
     fine_scale: Tensor
+    skips_sea: bool = True
+    """Whether forecasts leave out what no land needs; off for comparisons: on land nothing changes."""
 
     def __init__(self, settings: NetworkSettings, scales: Scales):
         super().__init__(settings, scales)
@@ -99,9 +102,10 @@ class CranPM(ForecastNetwork):
         if context.field is not None:
             added = added + self._local(context.field, context.corner, tile)
         tokens = self.fine(self._normalise_fine(fine), fine[:, 1], added=added)
-        tokens = self._fuse(tokens, context, tile.position, lead)
+        land = self._land(today)
+        tokens = self._fuse(tokens, context, tile.position, lead, land)
         rows, cols = fine.shape[2:]
-        change = self.decoder(tokens)[:, :rows, :cols].float()
+        change = self.decoder(tokens, land)[:, :rows, :cols].float()
         if self.settings.smooth_change:
             # NaN in today's PM2.5 would spoil the gradient of its share.
             excess = torch.nan_to_num((today - self.scales.pm25_mean) / self.scales.pm25_spread)
@@ -128,10 +132,28 @@ class CranPM(ForecastNetwork):
         branches = {} if self.settings.fusion == "none" else {"coarse": self.coarse}
         return branch_parts(branches | {"fine": self.fine}, self.bridge, self.decoder)
 
-    def _fuse(self, tokens: Tensor, context: DayContext, position: Tensor, lead: Tensor) -> Tensor:
-        rows, cols = tokens.shape[1:3]
-        geometry = tile_geometry(context, position, lead, (rows, cols), self.settings)
-        return self.bridge(tokens.flatten(1, 2), context.memory, geometry).unflatten(1, (rows, cols))
+    def _land(self, today: Tensor) -> Bool[Tensor, "tiles rows cols"] | None:
+        """Tokens with land, where the others need no forecast; None where all are computed.
+
+        In training they are: its batches are of land, and shapes that change with the data would cost more.
+        """
+        if self.training or not self.skips_sea or today.is_meta or torch.compiler.is_compiling():
+            return None
+        land = holds_land(today, self.settings.fine.patch)
+        return None if land.all() or not land.any() else land
+
+    def _fuse(
+        self, tokens: Tensor, context: DayContext, position: Tensor, lead: Tensor, land: Tensor | None
+    ) -> Float[Tensor, "tiles rows cols width"]:
+        """Tokens that know the weather; with `land`, those from which land can be reached."""
+        grid = (tokens.shape[1], tokens.shape[2])
+        flat, chosen = tokens.flatten(1, 2), None
+        if land is not None and self.bridge.token_by_token:
+            chosen = Chosen.of(around(land, self.decoder.reach))
+        geometry = tile_geometry(context, position, lead, grid, self.settings, chosen)
+        if chosen is None:
+            return self.bridge(flat, context.memory, geometry).unflatten(1, grid)
+        return chosen.put(flat, self.bridge(chosen.take(flat), context.memory, geometry)).unflatten(1, grid)
 
     def _normalise_coarse(self, coarse: Tensor) -> Tensor:
         own = coarse[:, : DAYS_READ * self.settings.channels]  # beyond them PM2.5 at 25 km

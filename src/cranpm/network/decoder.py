@@ -1,10 +1,13 @@
 """From fine tokens back to pixels: four doublings of resolution and a last 1x1 convolution (paper, Sec. 3.6)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
+
+from cranpm.network.reach import Part, Span, cover
 
 
 class Residual(nn.Module):
@@ -47,9 +50,67 @@ class Decoder(nn.Module):
         for parameter in self.head.parameters():
             nn.init.zeros_(parameter)
 
-    def forward(self, tokens: Float[Tensor, "b rows cols width"]) -> Float[Tensor, "b h w"]:
+    def forward(
+        self, tokens: Float[Tensor, "b rows cols width"], wanted: Bool[Tensor, "b rows cols"] | None = None
+    ) -> Float[Tensor, "b h w"]:
+        """With `wanted`, the pixels of these tokens are those of the full computation, others may be anything."""
         # Tokens with the width last are, seen as an image, already in channels-last order: no copy.
-        return self.head(self.stages(tokens.permute(0, 3, 1, 2))).squeeze(1)
+        image = tokens.permute(0, 3, 1, 2)
+        whole = [((0, image.shape[2]), (0, image.shape[3]))]
+        parts = whole if wanted is None else cover(wanted.any(dim=0), self.cost((image.shape[2], image.shape[3])))
+        if parts == whole:
+            return self.head(self.stages(image)).squeeze(1)
+        size = 2 ** len(self.stages)
+        out = image.new_zeros(image.shape[0], size * image.shape[2], size * image.shape[3])
+        for part in parts:
+            rows, cols = (slice(size * start, size * end) for start, end in part)
+            out[:, rows, cols] = self._part(image, part)
+        return out
+
+    def _part(self, image: Float[Tensor, "b width rows cols"], part: Part) -> Float[Tensor, "b h w"]:
+        """The pixels of a rectangle of tokens; every stage is computed as far around it as the next ones reach."""
+        down, along = (reads(span, len(self.stages), size) for span, size in zip(part, image.shape[2:], strict=True))
+        x = image[:, :, slice(*down[0]), slice(*along[0])]
+        for number, stage in enumerate(self.stages):
+            rows, cols = (
+                slice(spans[number + 1][0] - 2 * spans[number][0], spans[number + 1][1] - 2 * spans[number][0])
+                for spans in (down, along)
+            )
+            x = stage(x)[:, :, rows, cols]
+        return self.head(x).squeeze(1)
+
+    @property
+    def reach(self) -> int:
+        """How many tokens away from a token its pixels look."""
+        far = 1 << 20
+        return far - reads((far, far + 1), len(self.stages), 2 * far)[0][0]
+
+    def cost(self, grid: tuple[int, int]) -> Callable[[Part], float]:
+        """What a rectangle on a grid of tokens costs: the tokens that its stages compute, which cost the same."""
+        return _Cost(len(self.stages), grid)
+
+
+@dataclass(frozen=True)
+class _Cost:
+    stages: int
+    grid: tuple[int, int]
+
+    def __call__(self, part: Part) -> float:
+        down, along = (reads(span, self.stages, size) for span, size in zip(part, self.grid, strict=True))
+        areas = ((r[1] - r[0]) * (c[1] - c[0]) for r, c in zip(down[:-1], along[:-1], strict=True))
+        return sum(area / 4**number for number, area in enumerate(areas))
+
+
+def reads(span: Span, stages: int, size: int) -> list[Span]:
+    """What each stage of a decoder must be given for the pixels of a span of tokens, in its own pixels, and the pixels.
+
+    A residual looks two pixels around, the doubling before it one pixel of its input; nothing lies beyond `size`.
+    """
+    found = [(span[0] << stages, span[1] << stages)]
+    for number in reversed(range(stages)):
+        start, end = found[0]
+        found.insert(0, (max((start - 2) // 2 - 1, 0), min(-(-(end + 2) // 2) + 1, size << number)))
+    return found
 
 
 class SmoothChange(nn.Module):

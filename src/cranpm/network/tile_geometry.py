@@ -10,6 +10,7 @@ from torch import Tensor
 from cranpm.core.grid import COARSE_STEP, FINE_STEP
 from cranpm.network.context import DayContext
 from cranpm.network.cranpm_settings import FusionName, NetworkSettings
+from cranpm.network.reach import Chosen
 from cranpm.network.token_geometry import fold, offsets, sample, token_centres, unfold
 from cranpm.network.wind import upwind
 
@@ -80,9 +81,14 @@ def tile_geometry(
     lead: Int[Tensor, " tiles"],
     tokens: tuple[int, int],
     settings: NetworkSettings,
+    chosen: Chosen | None = None,
 ) -> TileGeometry:
-    """Where tiles of `tokens` rows and columns of tokens, from their north-west `position`, lie on a day's grid."""
+    """Where tiles of `tokens` rows and columns of tokens, from their north-west `position`, lie on a day's grid.
+
+    With `chosen`, of these tokens alone.
+    """
     centres = token_centres(position, *tokens, settings.fine.patch * FINE_STEP)
+    centres = centres if chosen is None else chosen.take(centres)
     token = settings.coarse.patch * COARSE_STEP
     pairs = PairGeometry()
     if settings.fusion in WITH_BIAS:
