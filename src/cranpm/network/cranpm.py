@@ -57,7 +57,7 @@ class CranPM(ForecastNetwork):
         if settings.smooth_change:
             self.smooth = SmoothChange(fine.width, fine.patch)
         if settings.carried:
-            self.carry = nn.Parameter(torch.ones(()))
+            self.carry = nn.Parameter(torch.ones(len(settings.leads)))
         self.decoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.register_buffer("fine_scale", torch.tensor(FINE_SCALE)[:, None, None], persistent=False)
 
@@ -98,7 +98,8 @@ class CranPM(ForecastNetwork):
         check_tiles(context.days, fine.shape[0])
         check_lead(context.lead, lead)
         today = fine[:, 0]
-        added = self.lead(lead_index(lead, self.settings.leads))[:, None, None]
+        which = lead_index(lead, self.settings.leads)
+        added = self.lead(which)[:, None, None]
         if context.field is not None:
             added = added + self._local(context.field, context.corner, tile)
         tokens = self.fine(self._normalise_fine(fine), fine[:, 1], added=added)
@@ -115,7 +116,7 @@ class CranPM(ForecastNetwork):
         if context.carried is not None:
             places = token_centres(tile.position, rows, cols, FINE_STEP)
             moved = sample(context.carried, context.corner, COARSE_STEP, places)
-            start = start + self.carry * moved.unflatten(1, (rows, cols)).squeeze(3)
+            start = start + self.carry[which, None, None] * moved.unflatten(1, (rows, cols)).squeeze(3)
         return start + change * self.scales.pm25_spread
 
     def _local(self, field: Tensor, corner: Tensor, tile: TileInputs) -> Float[Tensor, "tiles rows cols width"]:
