@@ -107,9 +107,11 @@ def test_untrained_and_carried_it_is_what_the_wind_brings():
     assert torch.allclose(calm.nan_to_num(), tiles.fine[:, 0].nan_to_num(), atol=1e-4)
     moved = run(network, day, tiles, lead) - calm
     assert moved.abs().nan_to_num().max() > 0.5
-    with torch.no_grad():  # each lead has its own share
-        network.carry[CARRIED.leads.index(int(lead[0]))] = 0.5
+    with torch.no_grad():  # each lead has its own share, and another where the weather ahead is unknown
+        network.carry[1, CARRIED.leads.index(int(lead[0]))] = 0.5
     assert torch.allclose(run(network, day, tiles, lead) - calm, moved / 2, atol=1e-4, equal_nan=True)
+    unknown = replace(day, known=torch.zeros_like(day.known))
+    assert torch.allclose(run(network, unknown, tiles, lead) - calm, moved, atol=1e-4, equal_nan=True)
 
 
 def test_days_of_several_leads_in_one_batch_equal_each_alone():

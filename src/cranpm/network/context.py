@@ -31,7 +31,7 @@ class DayContext:
     lead: Int[Tensor, " days"] | None = None
     """Days ahead that it is for; None where it serves every lead."""
     carried: Float[Tensor, "days 1 h w"] | None = None
-    """Change of PM2.5 (ug m-3) on the coarse cells by the wind alone, where the network reads it."""
+    """On the coarse cells, the share of the change of PM2.5 (ug m-3) by the wind alone with which a forecast starts."""
     field: Float[Tensor, "days inputs h w"] | None = None
     """All that the coarse branch reads, normalised, where fine tokens read it too."""
 

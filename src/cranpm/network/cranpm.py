@@ -57,7 +57,7 @@ class CranPM(ForecastNetwork):
         if settings.smooth_change:
             self.smooth = SmoothChange(fine.width, fine.patch)
         if settings.carried:
-            self.carry = nn.Parameter(torch.ones(len(settings.leads)))
+            self.carry = nn.Parameter(torch.ones(2, len(settings.leads)))
         self.decoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.register_buffer("fine_scale", torch.tensor(FINE_SCALE)[:, None, None], persistent=False)
 
@@ -77,7 +77,8 @@ class CranPM(ForecastNetwork):
         grid, tokens = tokens.shape[1:3], tokens.flatten(1, 2)
         memory = self.bridge.prepare(tokens)
         read = field if settings.local else None
-        return DayContext(tokens, memory, day.wind, day.corner, (grid[0], grid[1]), day.lead, carried, read)
+        start = None if carried is None else self._share(day) * carried
+        return DayContext(tokens, memory, day.wind, day.corner, (grid[0], grid[1]), day.lead, start, read)
 
     def _carried(self, day: DayInputs) -> Tensor | None:
         """Change of PM2.5 at 25 km (ug m-3) by the wind alone, where the network reads it."""
@@ -90,6 +91,13 @@ class CranPM(ForecastNetwork):
         today = day.coarse[:, DAYS_READ * self.settings.channels :][:, :1]
         return carried_change(today, day.wind, day.corner, day.lead, max(self.settings.leads))
 
+    def _share(self, day: DayInputs) -> Float[Tensor, "days 1 1 1"]:
+        """How much of what the wind brings counts: learned for each lead, without and with the weather ahead."""
+        assert day.lead is not None
+        assert day.known is not None
+        weather_known = (day.known[:, 0, 0] > 0).long()
+        return self.carry[weather_known, lead_index(day.lead, self.settings.leads), None, None, None]
+
     def forecast_tile(
         self, context: DayContext, tile: TileInputs, lead: Int[Tensor, " tiles"]
     ) -> Float[Tensor, "tiles h w"]:
@@ -98,8 +106,7 @@ class CranPM(ForecastNetwork):
         check_tiles(context.days, fine.shape[0])
         check_lead(context.lead, lead)
         today = fine[:, 0]
-        which = lead_index(lead, self.settings.leads)
-        added = self.lead(which)[:, None, None]
+        added = self.lead(lead_index(lead, self.settings.leads))[:, None, None]
         if context.field is not None:
             added = added + self._local(context.field, context.corner, tile)
         tokens = self.fine(self._normalise_fine(fine), fine[:, 1], added=added)
@@ -116,7 +123,7 @@ class CranPM(ForecastNetwork):
         if context.carried is not None:
             places = token_centres(tile.position, rows, cols, FINE_STEP)
             moved = sample(context.carried, context.corner, COARSE_STEP, places)
-            start = start + self.carry[which, None, None] * moved.unflatten(1, (rows, cols)).squeeze(3)
+            start = start + moved.unflatten(1, (rows, cols)).squeeze(3)
         return start + change * self.scales.pm25_spread
 
     def _local(self, field: Tensor, corner: Tensor, tile: TileInputs) -> Float[Tensor, "tiles rows cols width"]:

@@ -94,7 +94,7 @@ class NetworkSettings(ForecastSettings):
     where weather reaches a tile through coarse tokens alone."""
     carried: bool = False
     """Read how the wind of the way alone would change PM2.5 at 25 km, and count the change from there, by a share
-    that is learned for each lead. Not in the paper; of use where the weather ahead is read."""
+    that is learned for each lead, with and without the weather ahead. Not in the paper."""
 
     @model_validator(mode="after")
     def _consistent(self) -> "NetworkSettings":
