@@ -12,6 +12,7 @@ from cranpm.core.errors import CranpmError
 from cranpm.core.grid import COARSE_STEP
 from cranpm.network import DayInputs, build
 from cranpm.network.carry import carried_change
+from cranpm.network.cranpm import CARRY_GAIN
 from cranpm.network.cost import example
 
 AHEAD = TINY.model_copy(update={"ahead": "weather+composition"})
@@ -108,7 +109,7 @@ def test_untrained_and_carried_it_is_what_the_wind_brings():
     moved = run(network, day, tiles, lead) - calm
     assert moved.abs().nan_to_num().max() > 0.5
     with torch.no_grad():  # each lead has its own share, and another where the weather ahead is unknown
-        network.carry[1, CARRIED.leads.index(int(lead[0]))] = 0.5
+        network.carry[1, CARRIED.leads.index(int(lead[0]))] = -0.5 / CARRY_GAIN
     assert torch.allclose(run(network, day, tiles, lead) - calm, moved / 2, atol=1e-4, equal_nan=True)
     unknown = replace(day, known=torch.zeros_like(day.known))
     assert torch.allclose(run(network, unknown, tiles, lead) - calm, moved, atol=1e-4, equal_nan=True)

@@ -25,6 +25,8 @@ from cranpm.network.tile_geometry import tile_geometry
 from cranpm.network.token_geometry import sample, token_centres
 
 FINE_CHANNELS = 5
+CARRY_GAIN = 10.0
+"""The share of what the wind brings begins at 1; with steps of the optimiser's size it would take a thousand to fall."""
 FINE_SCALE = (1000.0, 90.0, 180.0)
 """Divisors of elevation (m), latitude and longitude (degrees)."""
 
@@ -57,7 +59,7 @@ class CranPM(ForecastNetwork):
         if settings.smooth_change:
             self.smooth = SmoothChange(fine.width, fine.patch)
         if settings.carried:
-            self.carry = nn.Parameter(torch.ones(2, len(settings.leads)))
+            self.carry = nn.Parameter(torch.zeros(2, len(settings.leads)))
         self.decoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.register_buffer("fine_scale", torch.tensor(FINE_SCALE)[:, None, None], persistent=False)
 
@@ -96,7 +98,8 @@ class CranPM(ForecastNetwork):
         assert day.lead is not None
         assert day.known is not None
         weather_known = (day.known[:, 0, 0] > 0).long()
-        return self.carry[weather_known, lead_index(day.lead, self.settings.leads), None, None, None]
+        learned = self.carry[weather_known, lead_index(day.lead, self.settings.leads)]
+        return (1 + CARRY_GAIN * learned)[:, None, None, None]
 
     def forecast_tile(
         self, context: DayContext, tile: TileInputs, lead: Int[Tensor, " tiles"]
