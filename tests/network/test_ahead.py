@@ -12,8 +12,8 @@ from cranpm.core.errors import CranpmError
 from cranpm.core.grid import COARSE_STEP
 from cranpm.network import DayInputs, build
 from cranpm.network.carry import carried_change
-from cranpm.network.cranpm import CARRY_GAIN
 from cranpm.network.cost import example
+from cranpm.network.cranpm import CARRY_GAIN
 
 AHEAD = TINY.model_copy(update={"ahead": "weather+composition"})
 SLOTS = AHEAD.model_copy(update={"way": "slots", "leads": (1, 2, 3, 4, 5)})

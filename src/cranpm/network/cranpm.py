@@ -26,7 +26,7 @@ from cranpm.network.token_geometry import sample, token_centres
 
 FINE_CHANNELS = 5
 CARRY_GAIN = 10.0
-"""The share of what the wind brings begins at 1; with steps of the optimiser's size it would take a thousand to fall."""
+"""The share of what the wind brings begins at 1: by steps of the usual size it would fall too slowly."""
 FINE_SCALE = (1000.0, 90.0, 180.0)
 """Divisors of elevation (m), latitude and longitude (degrees)."""
 
