@@ -18,8 +18,9 @@ def plan(provider: str, query: FetchQuery) -> list[Request]:
     """What would be fetched; a channel or a day that the provider does not give is refused."""
     for channel in query.channels:
         if channel not in PROVIDERS[provider].provides:
-            able = [one.name for one in _instead(PROVIDERS[provider], query, query.days) if channel in one.provides]
-            able = able or [one.name for one in PROVIDERS.values() if channel in one.provides]
+            asked = PROVIDERS[provider]
+            others = _instead(asked, query, query.days) if asked.role == "forecast" else []
+            able = list(dict.fromkeys(one.name for one in (*others, *PROVIDERS.values()) if channel in one.provides))
             raise CranpmError(
                 expected=f"channels that {provider} gives",
                 found=f"{channel}, which {'is given by ' + ', '.join(able) if able else 'no provider gives'}",
