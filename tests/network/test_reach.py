@@ -80,7 +80,7 @@ def test_a_decoder_reaches_as_far_as_it_says_and_no_farther(upsampling, farthest
     moved = (decoder(tokens) != before)[0].unflatten(0, (13, 16)).unflatten(2, (13, 16)).any(3).any(1)
     distance = (moved.nonzero() - 6).abs().max()
     assert distance == farthest <= decoder.reach == 4
-    assert reads((5, 8), 4, 13) == [(1, 12), (6, 20), (17, 35), (38, 66), (80, 128)]
+    assert reads((5, 8), 4, 13) == ((1, 12), (6, 20), (17, 35), (38, 66), (80, 128))
     assert reads((0, 13), 4, 13)[0] == (0, 13)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -101,7 +102,8 @@ class _Cost:
         return sum(area / 4**number for number, area in enumerate(areas))
 
 
-def reads(span: Span, stages: int, size: int) -> list[Span]:
+@cache
+def reads(span: Span, stages: int, size: int) -> tuple[Span, ...]:
     """What each stage of a decoder must be given for the pixels of a span of tokens, in its own pixels, and the pixels.
 
     A residual looks two pixels around, the doubling before it one pixel of its input; nothing lies beyond `size`.
@@ -110,7 +112,7 @@ def reads(span: Span, stages: int, size: int) -> list[Span]:
     for number in reversed(range(stages)):
         start, end = found[0]
         found.insert(0, (max((start - 2) // 2 - 1, 0), min(-(-(end + 2) // 2) + 1, size << number)))
-    return found
+    return tuple(found)
 
 
 class SmoothChange(nn.Module):
