@@ -44,7 +44,7 @@ transfer: $(READY) ## test Europe's weights on simulated India and North America
 
 test: lint $(PAGE) ## run lint, types and all tests except the long ones
 	@tools/install_browser.sh
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not long" -n 2 --cov --cov-report=term --durations=15
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not long" -n 2 --dist loadfile --cov --cov-report=term --durations=15
 
 test-long: $(READY) ## run the tests that take minutes
 	@$(BIN)/python -m pytest -m long
