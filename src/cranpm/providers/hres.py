@@ -27,7 +27,7 @@ from cranpm.providers.readers.netcdf import MODEL, SUM_HOURS
 from cranpm.providers.readers.netcdf_times import decode_times
 from cranpm.providers.readers.variable import IFS, Variable
 from cranpm.providers.request import Request
-from cranpm.providers.zarr_stores import RAIN_UNIT, cut_out, indices_around, open_anonymously, unit_of, whole_axis
+from cranpm.providers.zarr_stores import UNITS, cut_out, indices_around, open_anonymously, unit_of, whole_axis
 
 if TYPE_CHECKING:  # imported where it is used: every sandbox would wait for it
     import zarr
@@ -99,8 +99,7 @@ class Hres(ForecastProvider):
             for name in (*SURFACE_NAMES[:-1], RAIN, *(extra for extra in EXTRA_NAMES.values() if extra in group)):
                 known, sums = ("tp", {SUM_HOURS: self.every}) if name == RAIN else (BY_ALIAS[name].name, {})
                 fields = _fields(group[name], at, periods, raw)[:, None]
-                unit = unit_of(group[name], RAIN_UNIT if name == RAIN else "")
-                put(file, known, unit, fields, (*RUN, *SPACE), **sums)
+                put(file, known, unit_of(group[name], UNITS.get(name, "")), fields, (*RUN, *SPACE), **sums)
             for name in ALOFT_NAMES:
                 fields = _fields(group[name], at, periods, raw)[:, None, chosen]
                 put(file, BY_ALIAS[name].name, unit_of(group[name]), fields, (*RUN, "pressure_level", *SPACE))

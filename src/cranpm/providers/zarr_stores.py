@@ -28,8 +28,8 @@ if TYPE_CHECKING:  # imported where it is used: every sandbox would wait for it
     import zarr
 
 
-RAIN_UNIT = "m"
-"""Of WeatherBench 2's sums over some hours, which state none: they are differences of ECMWF's sums in metres."""
+UNITS = {"total_precipitation_6hr": "m"}
+"""Of arrays that state none: WeatherBench 2's rain is made of differences of ECMWF's sums, which are in metres."""
 
 
 @dataclass(frozen=True)
@@ -99,10 +99,8 @@ class ZarrStore(Provider):
         with new_layout(target, grid.lat[rows], grid.lon[cols], times, kept, made_by) as file:
             for name in (*SURFACE_NAMES[:-1], self.rain):
                 values = np.stack([cut_out(group[name], (index,), raw) for index in where])
-                rain = name == self.rain
-                known, sums = ("tp", {SUM_HOURS: self.step_hours}) if rain else (BY_ALIAS[name].name, {})
-                unit = unit_of(group[name], RAIN_UNIT if rain else "")
-                put(file, known, unit, values, ("valid_time", *SPACE), **sums)
+                known, sums = ("tp", {SUM_HOURS: self.step_hours}) if name == self.rain else (BY_ALIAS[name].name, {})
+                put(file, known, unit_of(group[name], UNITS.get(name, "")), values, ("valid_time", *SPACE), **sums)
             chosen = [levels.index(level) for level in LEVELS]
             for name in ALOFT_NAMES:
                 fields = [cut_out(group[name], (index,), raw)[chosen] for index in where]
